@@ -53,3 +53,8 @@ def readable_cases(project: Project) -> list[EvalCase]:
     """Return the cases of the project's files, without those that cannot be read."""
     paths = case_files_of(project.root, project.settings.cases, project.reports)
     return list(chain.from_iterable(file.cases for file in load_files(project, paths)))
+
+
+def conversations_of(cases: Iterable[EvalCase]) -> int:
+    """Return the number of conversations of several turns."""
+    return len({case.unit for case in cases if case.turn is not None and case.turn > 1})

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 
-from pytest_rageval.cases.project_cases import readable_cases
+from pytest_rageval.cases.project_cases import conversations_of, readable_cases
 from pytest_rageval.check.audit import findings_in_index
 from pytest_rageval.check.diagnosis import Diagnosis, failure, success, warning
 from pytest_rageval.config.options import HTTP, PYTHON, kind_of
@@ -64,6 +64,9 @@ def _of_target(project: Project) -> Iterator[Diagnosis]:
     if problems:
         yield from (failure(problem) for problem in problems)
         return
+    conversations = conversations_of(cases)
+    if conversations and target.without_history:
+        yield warning(f"{counted(conversations, 'conversation')}: {target.without_history}")
     kind = kind_of(spec)
     if kind in (HTTP, PYTHON):
         yield from asyncio.run(_one_question(target, spec, project, cases))

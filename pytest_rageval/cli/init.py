@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cases.project_cases import conversations_of, readable_cases
 from pytest_rageval.cli.options import EXISTING_FILE, echo_json, exit_codes
 from pytest_rageval.cli.server_contact import (
     ask_server,
@@ -21,13 +22,15 @@ from pytest_rageval.cli.server_contact import (
 from pytest_rageval.cli.terminal import clean
 from pytest_rageval.config.files import has_table
 from pytest_rageval.config.options import HTTP, is_target, kind_of
+from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci
+from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci, misplaced
 from pytest_rageval.make.scaffold import Choice, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, FirstContact
-from pytest_rageval.text import printable
+from pytest_rageval.targets.mapped_target import history_gap
+from pytest_rageval.text import counted, printable
 
 NEXT = (
     ("pytest", "run the cases"),
@@ -124,10 +127,15 @@ def init(
         content: dict[str, Any] = {"target": choice.target, "files": states}
         if problem is not None:
             content["problems"] = [problem]
+        remarks = _remarks(choice)
+        if remarks:
+            content["notes"] = remarks
         echo_json(content, ["rageval doctor", "rageval run"])
         raise SystemExit(0 if problem is None else 1)
     written = aligned([(file.path, file.state) for file in done], to_the_left=True)
     click.echo(printable("\n".join(written)))
+    for remark in _remarks(choice):
+        click.echo(f"\n{printable(remark)}")
     keys = keys_of_ci(choice.headers)
     if choice.ci != "none" and keys:
         click.echo(printable(f"\nKeys for CI, as secrets of the project there: {', '.join(keys)}"))
@@ -136,6 +144,20 @@ def init(
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
         raise SystemExit(1)
+
+
+def _remarks(choice: Choice) -> list[str]:
+    """Return what a person must still do for the written files to work."""
+    return [*filter(None, (_history_gap(choice), misplaced(choice.ci, Path.cwd())))]
+
+
+def _history_gap(choice: Choice) -> str:
+    """Return that the mapping sends no history though the project has conversations; '' otherwise."""
+    gap = history_gap(choice.mapping["request"]) if choice.mapping else ""
+    if not gap:
+        return ""
+    conversations = conversations_of(readable_cases(find_project()))
+    return f"{counted(conversations, 'conversation')}: {gap}" if conversations else ""
 
 
 def _configured_choice(ci: Any) -> Choice:

@@ -258,7 +258,7 @@ class CommandRun:
         if self._judge_command is not None:
             screen.line(f"judge its answers later: {self._judge_command}", colour="yellow")
         if self._resume_command is not None:
-            screen.line(f"{run.why_unfinished}; {self._resume_command} finishes it", colour="yellow")
+            screen.line(run.how_to_finish(self._resume_command), colour="yellow")
         elif self.is_interrupted:
             screen.line("interrupted before anything was answered: nothing is kept", colour="yellow")
         if self.is_interrupted:

@@ -21,7 +21,9 @@ from pytest_rageval.comparison.gates_now import Both, case_flips, decided_by_gat
 from pytest_rageval.comparison.known_failures import known_failures_content
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL, lost_retrieval
 from pytest_rageval.comparison.operation_changes import are_times_scored, timed_otherwise
+from pytest_rageval.comparison.renamed_cases import renamed_content
 from pytest_rageval.comparison.severity import worst_first
+from pytest_rageval.comparison.verdict_reasons import PASSED_THEN
 from pytest_rageval.comparison.verdicts import Verdict, is_listed, metric_verdicts, regression_result
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.regression import RegressionGate
@@ -106,6 +108,7 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         lost=lost.by_metric,
         labels={name: cut_off_label(old, name) for old, name in renamed.items()},
     )
+    cases = _cases_content(before.cases, both, compared, metrics_after)
     is_stopped = bool(ground.problems) and not plan.settings.ignore_invariants
     content = {
         "baseline_run_id": before.metrics.get("volatile", {}).get("run_id"),
@@ -117,7 +120,8 @@ def compare_sides(before: Side, after: Side, plan: Plan) -> Comparison:
         "metrics": verdicts.content(),
         "layers": compared_layers(compared, lost.by_metric),
         **({LOST_RETRIEVAL: lost.cases} if lost.cases else {}),
-        **_cases_content(both, compared, metrics_after),
+        **cases,
+        **renamed_content(before.cases, after.cases, cases["only_before"], cases["only_after"]),
         **known_failures_content(both, before.cases, compared.described),
         **_changed_cases_content(ground, after),
     }
@@ -288,8 +292,13 @@ class _MetricVerdicts:
             yield {**result, "label": self.label(gate.name)}
 
 
-def _cases_content(both: Both, compared: ComparedMetrics, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more."""
+def _cases_content(
+    before: CaseColumns, both: Both, compared: ComparedMetrics, metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the metrics that fell together, and the cases that flipped, are new or gone, or have no score any more.
+
+    before  the earlier cases with the outcomes of their time; those of `both` are decided by the gates of now
+    """
     was = both.was
     now = both.now
     shared = both.shared
@@ -302,6 +311,10 @@ def _cases_content(both: Both, compared: ComparedMetrics, metrics: Mapping[str, 
         "passed_before": values_at(was.outcomes, shared.before).count("passed"),
         "passed_after": values_at(now.outcomes, shared.after).count("passed"),
     }
+    if both.was.outcomes is not before.outcomes:
+        passed_then = [before.outcomes[before.places[key]] for key in shared.keys].count("passed")
+        if passed_then != passed["passed_before"]:
+            passed[PASSED_THEN] = passed_then
     return {
         "fallen": fallen_together(was, now, shared, comparable),
         "flipped_to_fail": worst_first(flips.flipped_to_fail, was, now, metrics),

@@ -108,6 +108,8 @@ def evidence(change: Mapping[str, Any]) -> str:
         return ""
     if change.get("decided_by") == "one-sided p":
         p = f"one-sided p {p_text(change['p_one_sided'])} by itself"
+    elif change.get("decided_by") == "own p":
+        p = f"p {p_text(change['p'])}"
     else:
         p = f"p {p_text(change['p_adjusted'])}"
     lost = f" ({change['n_unmeasured']} more unmeasured now)" if change["n_unmeasured"] else ""

@@ -20,6 +20,7 @@ from pytest_rageval.comparison.new_gates import new_causes_of_sides, with_new_ca
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict
+from pytest_rageval.comparison.renamed_cases import RENAMED, STILL_FAILING
 from pytest_rageval.comparison.slower_answers import slower_answers
 from pytest_rageval.comparison.verdict_sentence import RunVerdict
 from pytest_rageval.comparison.what_changed import changes_between
@@ -61,7 +62,7 @@ COPIED = (
     "paired",
 )
 """Parts of a comparison that the content copies."""
-OPTIONAL = (LOST_RETRIEVAL, WORSE_KNOWN_FAILURES, ADDED_GATES)
+OPTIONAL = (LOST_RETRIEVAL, WORSE_KNOWN_FAILURES, ADDED_GATES, RENAMED, STILL_FAILING)
 """Parts that the content copies if they are there."""
 WITHOUT_CASE_GATES = {
     "gates": Gates(),

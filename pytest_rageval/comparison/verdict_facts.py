@@ -9,6 +9,8 @@ from typing import Any
 from pytest_rageval.comparison.gate_lines import is_regression
 from pytest_rageval.comparison.known_failures import WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
+from pytest_rageval.comparison.renamed_cases import RENAMED, STILL_FAILING
+from pytest_rageval.comparison.weaker_gates import weaker_gate_words
 from pytest_rageval.runs.reservations import ANSWER_LAYER, ANSWERS_UNMEASURED, RETRIEVAL_UNMEASURED
 
 
@@ -91,7 +93,17 @@ class VerdictFacts:
     @property
     def removed(self) -> int:
         """Return how many cases only the other run has; 0 in a run of a part of the cases."""
-        return 0 if self.is_partial else self.flips("only_before")
+        return 0 if self.is_partial else self.flips("only_before") - self.flips(RENAMED)
+
+    @property
+    def renamed_failing(self) -> int:
+        """Return how many renamed cases fail as they did under their old name."""
+        return self.flips(STILL_FAILING)
+
+    @property
+    def added_failing(self) -> int:
+        """Return how many cases fail that the other run has not, under no name."""
+        return self.flips("added_failing") - self.renamed_failing
 
     @property
     def unmeasured_retrieval(self) -> int:
@@ -110,6 +122,13 @@ class VerdictFacts:
             return []
         metrics = self.comparison["metrics"]
         return sorted(name for name, metric in metrics.items() if metric["verdict"] == "regressed")
+
+    @property
+    def weaker_gates(self) -> list[str]:
+        """Return in words which gates were removed or loosened since the other run."""
+        if self.comparison is None or not self.is_compared:
+            return []
+        return list(weaker_gate_words(self.comparison))
 
     @property
     def failed_gates(self) -> list[Mapping[str, Any]]:

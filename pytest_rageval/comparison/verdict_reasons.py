@@ -8,12 +8,16 @@ from typing import Any
 
 from pytest_rageval.comparison.gate_lines import gate_reason
 from pytest_rageval.comparison.known_failures import added_gate_words
+from pytest_rageval.comparison.renamed_cases import renamed_words
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.flaky_cases import flaky_counts
 from pytest_rageval.runs.reservations import unjudged_counts
-from pytest_rageval.text import counted, cut
+from pytest_rageval.text import amount_text, counted, cut, figures
 
-SHOWN_GATES = SHOWN_PROBLEMS = 3
+SHOWN_GATES = SHOWN_PROBLEMS = SHOWN_METRICS = 3
+PASSED_THEN = "passed_then"
+"""The key of `paired` with how many cases passed under the gates of their time, if that is another number."""
 METRIC_FAILED = "metric "
 """The beginning of the name of a problem that a metric of the whole run raised."""
 RECORDS_OF = "records of "
@@ -65,7 +69,9 @@ def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
         yield _ran_in_part(facts.metrics)
     if fails_build:
         yield from _worse_known_failures(facts)
+        yield from facts.weaker_gates
         yield from _not_measured(facts)
+    yield from _answers_without_gate(facts)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -79,6 +85,9 @@ def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
         yield counted(unmeasured, "case that failed was", "cases that failed were") + " not measured"
     if facts.comparison is not None and facts.is_compared:
         yield from added_gate_words(facts.comparison)
+    renamed = renamed_words(facts.comparison)
+    if renamed:
+        yield renamed
     if facts.removed:
         yield counted(facts.removed, "case of the baseline was", "cases of the baseline were") + " removed"
     skipped = facts.outcome("skipped")
@@ -91,6 +100,13 @@ def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
     unmeasured_gates = sum(gate["passed"] is None for gate in facts.gates)
     if unmeasured_gates and facts.is_compared and not facts.is_all_errors:
         yield counted(unmeasured_gates, "gate was", "gates were") + " not measured"
+
+
+def _answers_without_gate(facts: VerdictFacts) -> Iterator[str]:
+    """Yield how many gold answers no gate compares, if gates were removed: a project may always have been without."""
+    number = facts.metrics.get("answers_without_gate")
+    if number and facts.weaker_gates:
+        yield counted(number, "case has a gold answer", "cases have gold answers") + " that no gate compares"
 
 
 def passing_words(facts: VerdictFacts) -> str:
@@ -136,9 +152,12 @@ def pass_rate(facts: VerdictFacts) -> str:
         paired = facts.comparison.get("paired")
     if paired is None or not paired["cases"]:
         return text
+    was = f"was {paired['passed_before']:,}"
+    if PASSED_THEN in paired:
+        was = f"was {paired[PASSED_THEN]:,} under the earlier gates"
     if paired["cases"] == facts.cases:
-        return f"{text}, was {paired['passed_before']:,}"
-    compared = f"of the {paired['cases']:,} compared {paired['passed_after']:,}, was {paired['passed_before']:,}"
+        return f"{text}, {was}"
+    compared = f"of the {paired['cases']:,} compared {paired['passed_after']:,}, {was}"
     return f"{text} ({compared})"
 
 
@@ -169,15 +188,16 @@ def _case_reasons(facts: VerdictFacts) -> Iterator[str]:
     failing = facts.outcome("failed")
     known = "known failure" if facts.known_failures == "ratchet" else "failing case"
     kinds = (
-        ("flipped_to_fail", "case newly fails", "cases newly fail"),
-        ("fails_new_gate", f"{known} fails a new gate", f"{known}s fail a new gate"),
-        ("newly_gated", "case fails a gate not measured before", "cases fail gates not measured before"),
-        ("added_failing", "added case fails", "added cases fail"),
-        ("changed_failing", "changed case fails", "changed cases fail"),
+        (facts.flips("flipped_to_fail"), "case newly fails", "cases newly fail"),
+        (facts.flips("fails_new_gate"), f"{known} fails a new gate", f"{known}s fail a new gate"),
+        (facts.flips("newly_gated"), "case fails a gate not measured before", "cases fail gates not measured before"),
+        (facts.renamed_failing, "renamed case fails as before", "renamed cases fail as before"),
+        (facts.added_failing, "added case fails", "added cases fail"),
+        (facts.flips("changed_failing"), "changed case fails", "changed cases fail"),
     )
-    for name, one, several in kinds:
+    for cases, one, several in kinds:
         # A mark of the project's own may let some of them pass.
-        number = min(facts.flips(name), failing)
+        number = min(cases, failing)
         failing -= number
         if number:
             yield counted(number, one, several)
@@ -233,8 +253,27 @@ def _let_pass(facts: VerdictFacts) -> str:
         worse.append(counted(len(waived), "gate is", "gates are") + " let pass")
     if facts.regressed and not waived:
         metrics = counted(len(facts.regressed), "metric without a gate got", "metrics without a gate got")
-        worse.append(f"{metrics} worse")
+        worse.append(f"{metrics} worse ({listed(_regressed_words(facts), SHOWN_METRICS)})")
+    worse += facts.weaker_gates
     return ", ".join(worse)
+
+
+def _regressed_words(facts: VerdictFacts) -> list[str]:
+    """Return `token_f1 0.667 → 0.308` for each metric that got worse."""
+    metrics = (facts.comparison or {})["metrics"]
+    return [_from_to(name, metrics[name]) for name in facts.regressed]
+
+
+def _from_to(name: str, metric: Mapping[str, Any]) -> str:
+    before = metric.get("before")
+    after = metric.get("after")
+    if before is None or after is None:
+        return name
+    unit = metric.get("unit")
+    if unit is not None:
+        return f"{name} {amount_text(before, unit)} → {amount_text(after, unit)}"
+    was, now = figures(before, after)
+    return f"{name} {was} → {now}"
 
 
 def _worse_known_failures(facts: VerdictFacts) -> Iterator[str]:

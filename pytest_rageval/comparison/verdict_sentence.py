@@ -29,6 +29,7 @@ WORDS = (
     "Not comparable",
     "Partly comparable",
     "Worse",
+    "Fewer gates",
     "Failing",
     "Better",
     "Not worse",
@@ -182,6 +183,8 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
     newly_failing = facts.flips("flipped_to_fail") or facts.flips("fails_new_gate")
     if newly_failing or facts.worse_known_failures or facts.regressed:
         yield "Worse"
+    if facts.weaker_gates:
+        yield "Fewer gates"
     if facts.has_lost_answers:
         yield "Answers unmeasured"
     if facts.lost_retrieval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pytest_rageval.comparison.changes import ROUNDING, Change, ComparedMetrics
@@ -28,7 +29,7 @@ Verdict = Literal[
 ]
 """'unmeasured': measured before but not now. 'new': measured now but not before. 'incomparable': the runs, or their
 values of this metric, cannot be compared. Changes that may be noise or are tolerated can be for better or worse."""
-DecidedBy = Literal["tolerance", "adjusted p", "one-sided p"]
+DecidedBy = Literal["tolerance", "own p", "one-sided p"]
 
 
 def metric_verdicts(
@@ -95,14 +96,18 @@ def is_listed(gate: RegressionGate, verdict: Verdict | None, *, is_heuristic: bo
 def regression_result(gate: RegressionGate, change: Change, verdict: Verdict) -> dict[str, Any]:
     """Return the result of a regression gate; `passed` is None if it has no verdict.
 
-    `decided_by`: the tolerance alone, the adjusted p as well, or the one-sided p of this metric alone. Verdict and
-    interval belong to the deciding p: a one-sided p has an interval with one limit.
+    `decided_by`: the tolerance alone, the p of this metric alone as well, or its one-sided p. Verdict and interval
+    belong to the deciding p: a one-sided p has an interval with one limit. An adjusted p decides nothing here: which
+    other metrics are measured would decide whether a build fails.
     """
     worse: Direction = -1 if gate.word == "drop" else 1
     p_one_sided = change.p_towards(worse)
     decided_by = _decided_by(gate, change, verdict)
     evidence = change.as_mapping()
     del evidence["delta"]  # is `value` here
+    if decided_by == "own p" and change.test is not None:
+        evidence["ci"] = change.test.interval()
+        verdict = _verdict_alone(gate, change, verdict)
     if decided_by == "one-sided p":
         evidence["ci"] = change.test.one_sided_interval(worse) if change.test else None
         if p_one_sided is not None and p_one_sided <= LEVEL:
@@ -119,6 +124,14 @@ def regression_result(gate: RegressionGate, change: Change, verdict: Verdict) ->
         "verdict": verdict,
         "passed": _passes(gate, change, verdict, decided_by),
     }
+
+
+def _verdict_alone(gate: RegressionGate, change: Change, verdict: Verdict) -> Verdict:
+    """Return the verdict by the p of this metric alone; verdicts that say that nothing was tested stay."""
+    if change.delta is None or change.p is None or verdict in ("incomparable", "unmeasured", "new"):
+        return verdict
+    alone = replace(change, p_adjusted=change.p)
+    return _verdict_on_change(alone, change.delta, gate.tolerance, gate.measure.metric.better)
 
 
 def _passes(gate: RegressionGate, change: Change, verdict: Verdict, decided_by: DecidedBy) -> bool | None:
@@ -139,7 +152,7 @@ def _decided_by(gate: RegressionGate, change: Change, verdict: Verdict) -> Decid
     the tolerance alone fails 7 to 27 of 100 builds of 20 cases in which only noise moved.
     """
     if gate.significant:
-        return "adjusted p"
+        return "own p"
     if not gate.is_wary_of_noise or verdict not in ("regressed", "beyond tolerance, may be noise"):
         return "tolerance"
     if change.delta is None or _is_better(change.delta, gate.measure.metric.better):

@@ -7,10 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from pytest_rageval.language.gold_list import WHOLE_WEIGHT, items_of
+from pytest_rageval.language.identifiers import Identifier, identifiers_of
+from pytest_rageval.language.opposites import asks_for_exception
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
-from pytest_rageval.language.stated_words import StatedWord, folded_word
+from pytest_rageval.language.stated_words import StatedWord
 from pytest_rageval.language.statements import LONGEST, Statement, read
+
+LAST_NAME_WEIGHT_IN_LISTS = 3
+"""Of several persons the last names alone are an answer."""
+
+# More than half in both: "Rock Island" alone answers "Rock Island, Illinois" at a gate of 0.5, as "Curie" answers
+# "Marie Curie"; neither "Illinois" nor "Marie" does.
+GENERAL_WEIGHT = 0.5
+FIRST_PLACE_WEIGHT = 1.2
+LAST_NAME_WEIGHT = 1.1
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,8 @@ class GoldContent:
     quantities: tuple[Quantity, ...]
     runs: tuple[StatedWord, ...]
     weighted: tuple[tuple[StatedWord, float], ...]
+    whole_weight: float
+    """What a list weighs for being whole; 0 for another gold."""
     has_choice: bool
     is_asked_negatively: bool
     """Whether the question denies: then an answer may repeat the negation."""
@@ -32,6 +46,15 @@ class GoldContent:
     """Whether the question has all of it."""
 
     # Few golds need these, and their patterns try every place of the question.
+    @cached_property
+    def identifiers(self) -> tuple[Identifier, ...]:
+        return identifiers_of(self.gold, self.question)
+
+    @cached_property
+    def plain(self) -> str:
+        """Return the words and figures of the gold without marks."""
+        return _read_gold(self.gold).plain
+
     @cached_property
     def asks_who(self) -> bool:
         """Check whether the question asks for a person or a body of persons."""
@@ -50,8 +73,8 @@ def gold_content(gold: str, question: str) -> GoldContent:
     answers_yes = None
     all_words = _words_beside_figures(stated)
     runs = stated.runs
-    if stated.opening in YES_OR_NO_GOLDS:
-        answers_yes = stated.answers_yes
+    if _may_be_polar(stated) and stated.opening.alone in YES_OR_NO_GOLDS:
+        answers_yes = stated.opening.says_yes
         # What follows is a detail, which an answer may leave out or word otherwise; only its figures must agree.
         all_words = ()
         runs = ()
@@ -63,6 +86,11 @@ def gold_content(gold: str, question: str) -> GoldContent:
     if new_words or new_quantities or answers_yes is not None:
         words = new_words
         quantities = new_quantities
+    items = () if answers_yes is not None or quantities else items_of(gold, question)
+    items = tuple(item for item in items if item.runs or not item.affirmed <= asked.affirmed)
+    is_list = len(items) > 1
+    if is_list and runs:
+        runs = tuple(run for item in items for run in item.runs)
     has_only_words = bool(all_words) and not stated.quantities and not runs and answers_yes is None
     # "Is it red or blue?" has either answer in it, and asks for it.
     offers_answers = "or" in asked.text.casefold().split()
@@ -74,18 +102,24 @@ def gold_content(gold: str, question: str) -> GoldContent:
         words=words,
         quantities=quantities,
         runs=runs,
-        weighted=tuple(_weighted(words, gold, question)),
+        weighted=tuple(_weighted_items(words, items, question) if is_list else _weighted(words, gold, question)),
+        whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
-        is_asked_negatively=asked.is_denying,
+        is_asked_negatively=asked.is_denying or asks_for_exception(question),
         has_year=any(_is_year(quantity.figure) for quantity in quantities),
         is_old=has_only_words and not new_words and not offers_answers,
     )
 
 
+def _may_be_polar(stated: Statement) -> bool:
+    """Check the first word, which costs less than to read the opening."""
+    return bool(stated.pieces) and stated.pieces[0] in YES_OR_NO_GOLDS
+
+
 def _words_beside_figures(stated: Statement) -> tuple[StatedWord, ...]:
     """Return the words that are neither negators nor units: denial and units are compared by their own rules."""
     units = {quantity.unit for quantity in stated.quantities}
-    return tuple(word for word in stated.words if word.form not in _NEGATOR_STEMS and word.written not in units)
+    return tuple(word for word in stated.words if word.written not in NEGATORS and word.written not in units)
 
 
 def _read_gold(gold: str) -> Statement:
@@ -97,7 +131,23 @@ def _read_gold(gold: str) -> Statement:
     return read(gold)
 
 
-def _weighted(words: Sequence[StatedWord], gold: str, question: str) -> Iterator[tuple[StatedWord, float]]:
+def _weighted_items(
+    words: Sequence[StatedWord], items: Sequence[Statement], question: str
+) -> Iterator[tuple[StatedWord, float]]:
+    """Yield each word of a list with its weight: the words of an item weigh one together."""
+    rest = list(words)
+    for item in items:
+        own = [word for word in rest if word.form in item.affirmed]
+        rest = [word for word in rest if word.form not in item.affirmed]
+        weighted = list(_weighted(own, item.text, question, LAST_NAME_WEIGHT_IN_LISTS))
+        total = sum(weight for _, weight in weighted)
+        for word, weight in weighted:
+            yield word, weight / total
+
+
+def _weighted(
+    words: Sequence[StatedWord], gold: str, question: str, last_name_weight: float = LAST_NAME_WEIGHT
+) -> Iterator[tuple[StatedWord, float]]:
     """Yield each word with its weight: a general noun tells half as much; of a person's names the last counts most.
 
     A place and where it lies, "Rock Island, Illinois", are half each.
@@ -114,7 +164,7 @@ def _weighted(words: Sequence[StatedWord], gold: str, question: str) -> Iterator
             weights = [FIRST_PLACE_WEIGHT * weight / total_of_place for weight in of_place]
             weights += [weight / total_of_region for weight in of_region]
     elif len(words) > 1 and _are_capitalised(words, gold) and _ASKS_FOR_PERSON.search(question) is not None:
-        weights[-1] = LAST_NAME_WEIGHT * sum(weights[:-1])
+        weights[-1] = last_name_weight * sum(weights[:-1])
     yield from zip(words, weights, strict=True)
 
 
@@ -137,9 +187,3 @@ _VERSION = re.compile(
     r"version|versión|\brelease|firmware|\bv\.? ?[0-9]|python|버전|릴리스|版本|固件|バージョン|ファームウェア",
     re.IGNORECASE,
 )
-# More than half in both: "Rock Island" alone answers "Rock Island, Illinois" at a gate of 0.5, as "Curie" answers
-# "Marie Curie"; neither "Illinois" nor "Marie" does.
-GENERAL_WEIGHT = 0.5
-FIRST_PLACE_WEIGHT = 1.2
-LAST_NAME_WEIGHT = 1.1
-_NEGATOR_STEMS = frozenset(map(folded_word, NEGATORS))

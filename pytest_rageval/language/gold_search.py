@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import lru_cache, partial
 
+from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
+from pytest_rageval.language.directions import says_the_opposite
 from pytest_rageval.language.gold_content import GoldContent, gold_content
+from pytest_rageval.language.identifiers import as_named
 from pytest_rageval.language.named_figures import unit_forms
-from pytest_rageval.language.quantity_names import SIGNS, UNIT_PHRASES
-from pytest_rageval.language.question_fit import FigureFit, are_of_another, compare_figures
+from pytest_rageval.language.quantity_names import COMPARISONS_BEFORE, SIGNS, UNIT_PHRASES
+from pytest_rageval.language.question_fit import FigureFit, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
 from pytest_rageval.language.stated_words import StatedWord, folded_word, has_alike
 from pytest_rageval.language.statements import (
@@ -75,15 +78,24 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
     gold = wanted.gold
     if wanted.answers_yes is not None:
         says = says_yes(answer.text, wanted.question)
-        if says is not wanted.answers_yes:
-            return GoldFit(0.0, gold, (gold,), f"it says {'yes' if says else 'no'}")
+        # "Students get 10 % off" says no yes to "Yes, 10 %", but what follows from it.
+        is_implied = says is None and wanted.answers_yes and bool(wanted.quantities)
+        if says is not wanted.answers_yes and not is_implied:
+            return GoldFit(0.0, gold, (gold,), _POLARITIES[says])
         if not (wanted.words or wanted.quantities or wanted.runs):
             return GoldFit(1.0, gold)
+    if wanted.identifiers and not wanted.whole_weight:
+        named = as_named(answer.text, wanted.identifiers)
+        others = [one.written for one in wanted.identifiers if one.pattern.search(named) is None]
+        if others:
+            return GoldFit(0.0, gold, tuple(others))
+        answer = read(named)
     # A figure counts all or nothing: the words around "24 months" stand in "12 months", too.
     figures = _fit_of_figures(answer, wanted)
     if figures.missing:
         return figures
-    if not wanted.has_choice:
+    # "By card, PayPal or bank transfer" lists what a list has.
+    if not wanted.has_choice and not wanted.whole_weight:
         undecided = [word.written for word in wanted.words if word.form in answer.open]
         if undecided:
             return GoldFit(0.0, gold, tuple(undecided), "it is one of several alternatives there")
@@ -102,16 +114,26 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         is_opposed = is_opposed or _is_opposed(word, answer)
     # A run of Han or kana is a phrase: two characters of it weigh as a word does.
     for run in wanted.runs:
-        weight = max(1.0, len(run.form) / 2)
+        weight = 1.0 if wanted.whole_weight else max(1.0, len(run.form) / 2)
         total += weight
         share = _share_of_run(run, answer)
+        if wanted.whole_weight and share < 1 and len(run.form) <= _SHORT_ITEM:
+            # Of 韓国語 and 中国語 half of the pairs are the same.
+            share = 0.0
         shared += weight * share
         if share < 1:
             missing.append(run.written)
+    total += wanted.whole_weight
+    if not missing:
+        shared += wanted.whole_weight
     if not total:
         return _fit_of_quote(answer, gold)
     if shared and wanted.asks_who and _is_of_another(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
+    if shared and _is_denied(answer, wanted):
+        return GoldFit(0.0, gold, (gold,), "it is denied there")
+    if shared and says_the_opposite(wanted.plain, answer.plain):
+        return GoldFit(0.0, gold, (gold,), "it says the opposite")
     if is_opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
     if not shared:
@@ -148,6 +170,8 @@ def _fit_of_quote(answer: Statement, gold: str) -> GoldFit:
 
 
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(UNIT_PHRASES.values()) | frozenset(("yuan", "chf"))
+_POLARITIES = {True: "it says yes", False: "it says no", None: "it says neither yes nor no"}
+_SHORT_ITEM = 4
 _MOST_FIGURES = 8
 """Of a gold whose figures are compared with others of the answer."""
 _LONGEST_SHOWN = 40
@@ -201,7 +225,7 @@ def _why_missing(wanted: Quantity, answer: Statement, gold: GoldContent) -> str 
     for quantity in answer.quantities:
         if not _are_equal(wanted, quantity, answer, gold):
             if wanted.unit and quantity.unit == wanted.unit and not quantity.is_denied and wanted.unit != "date":
-                instead = instead or f"it says {_as_written(quantity, answer.text)}"
+                instead = instead or f"it says {_with_bound(quantity, answer.text)}"
         elif quantity.is_denied is not wanted.is_denied and not gold.is_asked_negatively:
             instead = "it is denied there"
         elif quantity.is_choice and not gold.has_choice and not _compared(wanted, answer, gold).is_ahead:
@@ -229,6 +253,15 @@ def _other_figure(wanted: Quantity, answer: Statement, gold: GoldContent) -> str
 def _is_of_another(answer: Statement, gold: GoldContent) -> bool:
     names = frozenset(word.form for word in gold.words)
     return bool(names) and are_of_another(names, answer.text, gold.question)
+
+
+def _is_denied(answer: Statement, gold: GoldContent) -> bool:
+    """Check whether an answer denies of the gold what is asked, where the gold denies nothing itself."""
+    if any(word.is_denied for word in (*gold.words, *gold.runs)):
+        return False
+    names = [word.written for word in (*gold.words, *gold.runs)]
+    names.extend(quantity.figure for quantity in gold.quantities)
+    return bool(names) and is_denied_of(names, answer.text, gold.question)
 
 
 def _compared(wanted: Quantity, answer: Statement, gold: GoldContent) -> FigureFit:
@@ -263,6 +296,23 @@ def _as_written(quantity: Quantity, text: str) -> str:
     return quantity.written
 
 
+def _with_bound(quantity: Quantity, text: str) -> str:
+    """Return a quantity as its text has it, with the words of a bound: `fewer than 20 employees`."""
+    shown = _as_written(quantity, text)
+    words = _BOUNDS.get(quantity.comparison)
+    if words is None:
+        return shown
+    ahead = text.partition(shown)[0].rstrip().lower()
+    for phrases in COMPARISONS_BEFORE.values():
+        for phrase, sign in phrases.items():
+            if sign == quantity.comparison and ahead.endswith(f" {phrase}"):
+                return f"{phrase} {shown}"
+    return f"{words} {shown}"
+
+
+_BOUNDS = {"<": "less than", ">": "more than", "≤": "at most", "≥": "at least", "≈": "about"}
+
+
 @lru_cache(maxsize=256)
 def _behind_figure(unit: str) -> re.Pattern[str]:
     """Return the pattern of what is shown of the text behind a figure with this unit."""
@@ -281,6 +331,8 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     if are_same_number(wanted, other):
         return True
+    if _is_share_of_one(wanted, other) or _is_share_of_one(other, wanted):
+        return True
     if wanted.unit == "hour" and other.figure == f"{wanted.figure}:00":
         return True
     if not _is_same_figure(wanted.figure, other.figure):
@@ -291,6 +343,17 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
         return False
     # "10 wins" is not in "3 wins and 10 losses": the answer has another figure of it.
     return folded_word(wanted.unit) not in {folded_word(one.unit) for one in answer.quantities}
+
+
+def _is_share_of_one(percentage: Quantity, share: Quantity) -> bool:
+    """Check whether a bare figure below one is a percentage: 0.45 are 45 %."""
+    is_share = not _is_known(share.unit) if share.unit else True
+    if not (is_share and percentage.figure.endswith("%") and share.figure.startswith("0.")):
+        return False
+    try:
+        return Decimal(percentage.figure[:-1]) == 100 * Decimal(share.figure)
+    except (InvalidOperation, Overflow):
+        return False
 
 
 def _is_same_figure(figure: str, other: str) -> bool:

@@ -299,6 +299,6 @@ _COMPARING_WORDS = frozenset(max(words, key=len) for words in map(_WORD.findall,
 """The longest word of each phrase: a text without any of them is not searched."""
 _COMPARED_BEFORE = re.compile(rf"(?<![^\W0-9가-힣一-鿿])({alternatives(_BEFORE)}) ?(?=[{SIGNS}-]? ?[0-9])")
 _COMPARED_BEHIND = re.compile(
-    rf"(?<![\w.,{COMPARISONS}])([{SIGNS}]?[0-9][0-9.,]{{0,20}}(?: ?[^\W\d_]{{1,12}}?)?) ?({alternatives(_BEHIND)})"
-    r"(?![a-zß-ÿ])"
+    rf"(?<![a-zß-ÿ0-9.,{COMPARISONS}])([{SIGNS}]?[0-9][0-9.,]{{0,20}}(?: ?[^\W\d_]{{1,12}}?)?) ?"
+    rf"({alternatives(_BEHIND)})(?![a-zß-ÿ])"
 )

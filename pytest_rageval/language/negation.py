@@ -9,6 +9,7 @@ from pytest_rageval.language.polarity_words import (
     CHINESE_NEGATIONS,
     INSTEAD,
     JAPANESE_CONTRASTS,
+    KOREAN_CONNECTIVES,
     KOREAN_NEGATIONS,
     NEGATORS,
     NOT_DENYING_BEFORE,
@@ -30,7 +31,7 @@ def denied_places(clause: Sequence[str]) -> list[bool]:
                 # "Breakfast is not included": what is refused stands before the negator.
                 _deny(denied, 0, at)
         elif is_korean(piece) and any(negation in piece for negation in KOREAN_NEGATIONS):
-            _deny(denied, at - _REACH_OF_A_KOREAN_NEGATION, at + 1)
+            _deny(denied, _begin_of_korean_clause(clause, at), at + 1)
         elif piece.startswith(JAPANESE_CONTRASTS):
             _deny(denied, at - _REACH_OF_A_JAPANESE_CONTRAST, at)
         elif UNSPACED_RUN.match(piece) and not KANA.search(piece):
@@ -61,6 +62,15 @@ def has_negation(clause: Sequence[str]) -> bool:
 def _deny(denied: list[bool], begin: int, end: int) -> None:
     for at in range(max(0, begin), end):
         denied[at] = True
+
+
+def _begin_of_korean_clause(clause: Sequence[str], at: int) -> int:
+    """Return the place from which a negation denies: near it, and behind a word that joins two clauses."""
+    begin = max(0, at - _REACH_OF_A_KOREAN_NEGATION)
+    for place in range(at - 1, begin - 1, -1):
+        if clause[place].endswith(KOREAN_CONNECTIVES):
+            return place + 1
+    return begin
 
 
 def _is_negator(clause: Sequence[str], at: int) -> bool:

@@ -51,7 +51,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
         **_numbered("zwei drei vier fünf sechs sieben acht neun zehn", first=2),
         **_numbered("zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", first=12),
         **_tens(
-            "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+            "zwanzig dreissig vierzig fünfzig sechzig siebzig achtzig neunzig",
             "ein zwei drei vier fünf sechs sieben acht neun",
             "{one}und{ten}",
         ),

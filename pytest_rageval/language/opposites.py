@@ -7,6 +7,7 @@ They are searched in text as `pytest_rageval.language.words.normalise` writes it
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -22,11 +23,28 @@ def _pair(positive: tuple[str, str], negative: tuple[str, str]) -> Opposites:
     return Opposites(*(re.compile(rf"\b(?:{words})\b|{parts}") for words, parts in (positive, negative)))
 
 
+@lru_cache(maxsize=256)
+def asks_for_exception(question: str) -> bool:
+    """Check whether an answer may deny the opposite of what a question asks: when is it closed, what is excluded."""
+    return _ASKS_FOR_EXCEPTION.search(question.lower()) is not None
+
+
 OPPOSITES = (
     _pair(
         (
-            r"(?<!feel )free(?: of charge| of cost)?|complimentary|gratis|kostenlos\w*|kostenfrei\w*|umsonst"
-            r"|gebührenfrei\w*|unentgeltlich\w*|gratuit\w*",
+            r"cover(?:s|ed|age)?|insured|abgedeckt|versichert|gedeckt|mitversichert|couverte?s?|couvre\w*"
+            r"|cubiert[oa]s?|cubre\w*",
+            "보장|보상|補償|赔付|承保|保障",
+        ),
+        (
+            r"exclu(?:ded?|des|sions?)|exempt\w*|ausgeschlossen|ausgenommen|exclue?s?|exclut|excluid[oa]s?|excluye\w*",
+            "제외|対象外|除外|不赔|不保",
+        ),
+    ),
+    _pair(
+        (
+            r"(?<!feel )free(?: of charge| of cost)?|frei(?:e[rnms]?)?|complimentary|gratis|kostenlos\w*"
+            r"|kostenfrei\w*|umsonst|gebührenfrei\w*|unentgeltlich\w*|gratuit\w*",
             "무료|공짜|無料|免费|免費",
         ),
         (
@@ -81,6 +99,18 @@ OPPOSITES = (
         ),
     ),
     _pair(
+        (
+            r"w[io]n|wins|winning|winner|winners|beats?|gewinnt|gewann|gewonnen|siegte|besiegte|gagne|gagné|vainqueur"
+            r"|remporté|ganó|gana|ganado|venció",
+            "이겼|우승|승리|勝った|勝ち|優勝|勝利|赢|获胜|夺冠",
+        ),
+        (
+            r"lost|loses?|(?:was|were|been|got) (?:beaten|defeated)|verlor|verloren|unterlag|wurde besiegt"
+            r"|perdu|perd|battue?s? par|perdió|perdido|derrotad[oa]s? por",
+            "졌|패배|패했|負け|敗れ|敗北|输|落败|失利",
+        ),
+    ),
+    _pair(
         (r"valid|gültig|valables?|válid[oa]s?", "유효|有効|有效"),
         (
             r"invalid|expired|abgelaufen|ungültig|périmée?s?|expirée?s?|caducad[oa]s?|inválid[oa]s?",
@@ -107,3 +137,8 @@ OPPOSITES = (
     ),
 )
 ALLOWED = OPPOSITES[-1]
+_ASKS_FOR_EXCEPTION = re.compile(
+    r"\b(?:exclu\w*|except\w*|exempt\w*|ausgenommen|ausgeschlossen|ausnahme\w*|closed|forbidden|prohibited|banned"
+    r"|unavailable|missing|lacks?|lost|lose[rs]?|verlor\w*|geschlossen|verboten|interdite?s?|fermée?s?|cerrad[oa]s?"
+    r"|prohibid[oa]s?)\b|제외|예외|대상 ?외|対象外|例外|除外|금지|禁止"
+)

@@ -82,6 +82,8 @@ OFFERS = (
 
 KOREAN_NEGATIONS = ("아니", "아닌", "아닙", "않", "없", "못하", "못합", "불가", "대신")
 """Deny the words before them."""
+KOREAN_CONNECTIVES = ("지만", "으며", "하며", "지며", "이며", "내며", "이고", "하고", "되고", "지고", "는데", "인데")
+"""End a clause within a sentence: what follows denies nothing before."""
 JAPANESE_CONTRASTS = ("ではなく", "ではあり", "じゃな", "ではな", "でなく", "ではありません")
 JAPANESE_NEGATIONS = (
     "の代わりに",

@@ -139,28 +139,6 @@ def _is_ahead(fit: PartFit, others: Sequence[frozenset[str]]) -> bool:
     return all(fit.shared > other and not fit.near <= other for other in others)
 
 
-def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
-    """Check whether an answer gives all names only beside another to whom the question's words belong.
-
-    "Ms Weber chairs the meeting; Mr Klein takes the minutes." Only parts are compared that a semicolon or a word such
-    as "while" divides: a name behind a comma is often the answer itself.
-    """
-    if _CHANGE_OF_SUBJECT.search(answer) is None:
-        return False
-    is_given = False
-    for sentence in _SENTENCE_END.split(answer):
-        parts = [_read(list(read(part).pieces)) for part in _CHANGE_OF_SUBJECT.split(sentence)]
-        fits = [_shared(words, runs, question) for words, _, runs in parts]
-        for (words, _, _), fit in zip(parts, fits, strict=True):
-            if names.isdisjoint(words):
-                continue
-            is_given = True
-            is_subject = words[0] in names
-            if not is_subject or not any(fit < other for other in fits):
-                return False
-    return is_given
-
-
 def _are_comparable(part: AnswerPart, other: AnswerPart) -> bool:
     """Check for one sentence, or two short ones: in a long text words of the question stand in every sentence."""
     if part.sentence == other.sentence:
@@ -183,8 +161,8 @@ def _fits(parts: Sequence[AnswerPart], question: str) -> list[PartFit]:
         fits.append(
             PartFit(
                 part=part,
-                shared=_shared(words, part.runs, question),
-                near=_shared(near, part.runs, question),
+                shared=shared_content(words, part.runs, question),
+                near=shared_content(near, part.runs, question),
             )
         )
     return fits
@@ -192,12 +170,22 @@ def _fits(parts: Sequence[AnswerPart], question: str) -> list[PartFit]:
 
 def shared_words(text: str, question: str) -> frozenset[str]:
     """Return the content words of a question, and its pairs of characters, that a text has too."""
-    words, _, runs = _read(text.split())
-    return _shared(words, runs, question)
+    words, _, runs = read_part(text.split())
+    return shared_content(words, runs, question)
+
+
+def has_most_of(text: str, question: str) -> bool:
+    """Check whether a text has all content words of a question, and half of its pairs of characters."""
+    shared = shared_words(text, question)
+    pairs = _asked_pairs(question)
+    if not shared.issuperset(_asked_words(question)):
+        return False
+    return 2 * len(shared.intersection(pairs)) >= len(pairs)
 
 
 @lru_cache(maxsize=256)
-def _shared(words: tuple[str, ...], runs: tuple[str, ...], question: str) -> frozenset[str]:
+def shared_content(words: tuple[str, ...], runs: tuple[str, ...], question: str) -> frozenset[str]:
+    """Return what of a question's words and pairs of characters some words and runs have, too."""
     stems = [_stem(word) for word in words]
     shared = {one for one in _asked_words(question) if has_alike(one, stems)}
     shared.update(pair for pair in _asked_pairs(question) if any(pair in run for run in runs))
@@ -295,8 +283,8 @@ def _with_ends(pieces: Sequence[str]) -> Iterator[str]:
 
 def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
     first = next(at for at, piece in enumerate(pieces) if FIGURE.fullmatch(piece))
-    before, quantities_before, runs_before = _read(pieces[:first])
-    behind, quantities_behind, runs_behind = _read(pieces[first:])
+    before, quantities_before, runs_before = read_part(pieces[:first])
+    behind, quantities_behind, runs_behind = read_part(pieces[first:])
     return AnswerPart(
         before=before,
         behind=behind,
@@ -309,12 +297,13 @@ def _part(pieces: list[str], sentence: int, *, is_remark: bool) -> AnswerPart:
 
 
 def _longer(part: AnswerPart, pieces: list[str]) -> AnswerPart:
-    words, _, runs = _read(pieces)
+    words, _, runs = read_part(pieces)
     relative = part.relative.union(RELATIVE.intersection(pieces))
     return replace(part, behind=(*part.behind, *words), runs=(*part.runs, *runs), relative=relative)
 
 
-def _read(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tuple[str, ...]]:
+def read_part(pieces: list[str]) -> tuple[tuple[str, ...], tuple[Quantity, ...], tuple[str, ...]]:
+    """Return the words of a part, its quantities and its runs."""
     words: list[StatedWord] = []
     quantities: list[Quantity] = []
     runs: list[StatedWord] = []
@@ -376,13 +365,6 @@ _PARTICLES = frozenset(("in", "out", "up", "down", "on", "off"))
 _EVENTS = frozenset(("year", "mon", "day"))
 _EVENTS_AND_TIMES = _EVENTS | {"time"}
 _KNOWN_UNITS = frozenset(unit_forms().values()) | frozenset(SIGNS)
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_CHANGE_OF_SUBJECT = re.compile(
-    r";|\s(?:while|whereas|während|wohingegen|tandis que|alors que|mientras que)\s"
-    r"|,\s(?:with|but|aber|mais|pero)\s"
-    r"|(?<=\w)\s(?:and|und|et|y)\s(?=(?:Mr|Ms|Mrs|Dr|Herr|Frau|Mme)\b)",
-    re.IGNORECASE,
-)
 _HIRAGANA = re.compile("[ぁ-ゟ]")
 # Bounds for texts made to be slow.
 _MOST_ASKED = 60

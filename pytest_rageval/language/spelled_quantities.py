@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_rageval.language.large_numbers import with_large_numbers
+from pytest_rageval.language.markup import without_markup
 from pytest_rageval.language.plain_counts import with_plain_counts
 
 _SMALL_NUMBERS = {
@@ -29,6 +31,7 @@ _SMALL_NUMBERS = {
 
 def with_plain_spellings(text: str) -> str:
     """Rewrite spellings of quantities and phrases of denial to those that `normalise` and the tables know."""
+    text = without_markup(text)
     lowered = text.lower()
     if any(name in lowered for name in _NAMES_OF_PARTS):
         for halves in _HALVES:
@@ -45,7 +48,7 @@ def with_plain_spellings(text: str) -> str:
         text = _VERSION_LETTER.sub("", text)
     if any(name in lowered for name in _NAMES_OF_INSTEAD):
         text = _INSTEAD.sub(" statt ", text)
-    return with_plain_counts(text, lowered)
+    return with_large_numbers(with_plain_counts(text, lowered), lowered)
 
 
 def _with_half(match: re.Match[str]) -> str:
@@ -69,6 +72,7 @@ _HALVES = tuple(
     for pattern in (
         rf"\b{_NUMBER} (?P<unit>{_ENGLISH_UNIT}) and a half\b",
         rf"\b{_NUMBER} and a half[ -](?P<unit>{_ENGLISH_UNIT})\b",
+        rf"\b{_NUMBER} and a half (?P<unit>thousand|million|billion)\b",
         rf"\b{_NUMBER}(?:und)?einhalb[ -]?(?P<unit>[^\W\d_]+)",
         rf"\b{_NUMBER} (?P<unit>heures?|ans?|mois|jours?|litres?) et demie?\b",
         rf"\b{_NUMBER} (?P<unit>horas?|años?|mes(?:es)?|días?|litros?|kilos?) y medi[ao]\b",

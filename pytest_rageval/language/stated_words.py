@@ -100,8 +100,14 @@ def has_alike(word: str, others: Iterable[str]) -> bool:
 
 
 def _bare(piece: str) -> str:
-    """Return a Korean word without its particles, any other as it is."""
-    return without_particles(piece) if piece and is_korean(piece) else piece
+    """Return a Korean word without its particles, a city without its kind, any other word as it is."""
+    if not piece or not is_korean(piece):
+        return piece
+    word = without_particles(piece)
+    for kind in _KOREAN_KINDS_OF_PLACES:
+        if word.endswith(kind) and len(word) > len(kind) + 1:
+            return word.removesuffix(kind)
+    return word
 
 
 def parts_of_run(run: str) -> Iterator[StatedWord]:
@@ -141,6 +147,7 @@ def is_korean(piece: str) -> bool:
     return "가" <= piece[0] <= "힣"
 
 
+_KOREAN_KINDS_OF_PLACES = ("특별시", "광역시", "특별자치시", "특별자치도")
 UNSPACED_RUN = re.compile("[぀-ヿ一-鿿々]")
 KANA = re.compile("[぀-ヿ]")
 _GRAMMAR = (STOP_WORDS | GRAMMAR) - NEGATORS

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
-from pytest_rageval.language.negation import denied_places, has_negation
+from pytest_rageval.language.negation import denied_places
+from pytest_rageval.language.openings import AnswerOpening, read_opening
 from pytest_rageval.language.polarity_words import (
     CHOICES,
     CONTRASTS,
-    DETERMINERS,
     HEDGES,
     LIMITS,
-    NO,
-    YES,
 )
 from pytest_rageval.language.spelled_quantities import with_plain_spellings
 from pytest_rageval.language.stated_quantities import (
@@ -32,7 +30,6 @@ from pytest_rageval.language.stated_quantities import (
     with_sums,
 )
 from pytest_rageval.language.stated_words import (
-    UNSPACED_RUN,
     StatedWord,
     folded_word,
     parts_of_run,
@@ -60,20 +57,24 @@ MARKS = frozenset((SENTENCE, CLAUSE, REMARK))
 
 @dataclass(frozen=True)
 class Statement:
-    """What a text says. `answers_yes` is the polarity of its first clause, None for a text without words."""
+    """What a text says."""
 
     words: tuple[StatedWord, ...]
     quantities: tuple[Quantity, ...]
     runs: tuple[StatedWord, ...]
     """Runs of a script without spaces, such as Han."""
-    opening: str
-    """The first clause, if it is one word or run."""
-    answers_yes: bool | None
-    is_plain: bool
-    """Whether a yes or no stands in the first clauses."""
     text: str = field(repr=False, default="")
     pieces: tuple[str, ...] = field(repr=False, default=())
     """Words, figures, runs and marks in their order."""
+
+    @cached_property
+    def plain(self) -> str:
+        """Return the words and figures without marks."""
+        return " ".join(piece for piece in self.pieces if piece not in MARKS)
+
+    @cached_property
+    def opening(self) -> AnswerOpening:
+        return read_opening(list(islice(_clauses(self.pieces), _CLAUSES_OF_AN_OPENING)))
 
     @cached_property
     def is_denying(self) -> bool:
@@ -136,14 +137,10 @@ def read(text: str) -> Statement:
         for joined in _JOINED_WORDS.finditer(text):
             parts = [part.lower() for part in joined.groups()]
             words.extend(StatedWord(folded_word(part), is_denied=False, written=part) for part in parts)
-    opening, answers_yes, is_plain = _opening(pieces)
     return Statement(
         words=tuple(words),
         quantities=tuple(dict.fromkeys(quantities)),
         runs=tuple(runs),
-        opening=opening,
-        answers_yes=answers_yes,
-        is_plain=is_plain,
         text=text,
         pieces=tuple(pieces),
     )
@@ -234,31 +231,6 @@ def _places_of_choices(clause: list[str]) -> list[int]:
 def _is_limit(clause: list[str], at: int) -> bool:
     """Check for the limit of what is denied, which holds itself: no child under 9 may enter, not before 10."""
     return at > 0 and clause[at - 1] in LIMITS
-
-
-def _opening(pieces: Sequence[str]) -> tuple[str, bool | None, bool]:
-    """Return the first clause if it is one word, and whether the text begins by affirming or denying.
-
-    A yes or no at the beginning of one of the first clauses decides, else the first clause of more than two words.
-    """
-    clauses = list(islice(_clauses(pieces), _CLAUSES_OF_AN_OPENING))
-    if not clauses:
-        return "", None, False
-    alone = clauses[0][0] if len(clauses[0]) == 1 else ""
-    for clause in clauses:
-        if len(clause) > 1 and clause[0] in DETERMINERS:
-            continue
-        if clause[0] in YES:
-            return alone, True, True
-        if clause[0] in NO:
-            return alone, False, True
-    deciding = clauses[0]
-    for clause in clauses:
-        # A run of a script without spaces holds many words.
-        if len(clause) > 2 or UNSPACED_RUN.match(clause[0]):
-            deciding = clause
-            break
-    return alone, not has_negation(deciding), False
 
 
 _END_OF_CLAUSE = re.compile(

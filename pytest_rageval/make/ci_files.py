@@ -66,6 +66,25 @@ def ci_file(ci: str, root: Path, target: str, start: str | None, headers: Mappin
     return text
 
 
+def misplaced(ci: str, root: Path) -> str:
+    """Return that CI does not read the file of a project below the top of its repository; '' for one at the top."""
+    if ci == "none" or (root / ".git").exists():
+        return ""
+    top = next((folder for folder in root.parents if (folder / ".git").exists()), None)
+    if top is None:
+        return ""
+    below = root.relative_to(top).as_posix()
+    if ci == "gitlab":
+        return (
+            f"GitLab reads {CI_FILES[ci]} at the top of the repository alone: include {below}/{CI_FILES[ci]} there, "
+            f"and begin its script with: cd {shlex.quote(below)}"
+        )
+    return (
+        f"GitHub reads workflows at the top of the repository alone: move {CI_FILES[ci]} to {top}, put "
+        f"`defaults: {{ run: {{ working-directory: {below} }} }}` into it, and {below}/ before its paths of reports/"
+    )
+
+
 def keys_of_ci(headers: Mapping[str, str]) -> list[str]:
     """Return the environment variables that headers name, which CI has to give."""
     named = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]

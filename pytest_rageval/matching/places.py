@@ -8,7 +8,7 @@ place is only spelled otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -24,6 +24,7 @@ from pytest_rageval.matching.dialects import (
     doubt_flags,
     loose_matches,
 )
+from pytest_rageval.matching.lost_snippets import lost_snippets
 from pytest_rageval.matching.misses import missed_golds
 from pytest_rageval.matching.spellings import headings, path_form, snippet_form
 from pytest_rageval.model import (
@@ -376,9 +377,23 @@ def matching_fields(result: CaseResult, rules: PlaceRules) -> dict[str, Json]:
         missed = list(missed_golds(obs, rules))
         flags += [gold.note for gold in missed]
         elsewhere = next((gold.elsewhere for gold in missed if gold.elsewhere), "")
+        flags += _lost_snippets(obs, rules)
     fields: dict[str, Json] = {"flags": flags}
     if elsewhere:
         fields["elsewhere"] = elsewhere
     if matching.loose and matching.doubts:
         fields["doubt"] = matching.doubts
     return fields
+
+
+def _lost_snippets(obs: Observation, rules: PlaceRules) -> Iterator[str]:
+    """Yield a note for each gold whose place was retrieved without its snippet."""
+    golds = obs.gold.supports or ()
+    matched = frozenset[int]().union(*obs.hits)
+    missed = [at for at, gold in enumerate(golds) if at not in matched and gold.snippets]
+    if not missed:
+        return
+    chunks = obs.answer.chunks or ()
+    bare = _AnchorGolds([replace(gold, snippets=()) for gold in golds], unsure=True)
+    places, _ = bare.beyond_exact(chunks, bare.hits(chunks), rules)
+    yield from lost_snippets(golds, missed, places, chunks)

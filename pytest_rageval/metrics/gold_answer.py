@@ -102,14 +102,16 @@ def gold_in_answer(obs: Observation) -> Score | NotApplicable:
     """The share of the gold answer's content words that the answer says too, for the best of the gold answers.
 
     In [0, 1], higher is better. Inflections are folded, and a general noun or all names but a person's last count less.
-    A figure with its unit is compared as a quantity: where one is missing, the share is 0. Words that the question has
-    already count only if the gold answer has no others. What the answer denies, offers as one of several alternatives
-    or says of something else than the question asks ("adults pay 9, children 4") is not in it. For a gold answer that
-    opens with yes or no the polarity decides, from the answer's opening or from what it says of the question's
-    predicate, and figures behind it must agree. The detail `missing` says what is not in the answer, `instead` which
-    figure the answer has in place of a missing one. A refusal of an answerable question is 0. Not applicable without a
-    gold answer, where no answer is recorded, or where the system abstained from an unanswerable question. Source: a
-    rule of this project, measured on answers judged by people (EVOUNA).
+    A figure with its unit is compared as a quantity, and an identifier (GPT-4o, API_KEY) as a whole: where one is
+    missing, the share is 0. The items of a list weigh the same; one of two is below 0.5. Words that the question has
+    already count only if the gold answer has no others. What the answer denies ("the carrier is not liable"), offers as
+    one of several alternatives, says of something else than the question asks ("adults pay 9, children 4") or opposes
+    ("fell by 5 %" to "rose by 5 %") is not in it. For a gold answer that opens with yes or no the polarity decides,
+    from the answer's opening or from what it says of the question's predicate, and figures behind it must agree; an
+    answer of neither polarity has a share of 0. The detail `missing` says what is not in the answer, `instead`
+    which figure the answer has in place of a missing one. A refusal of an answerable question is 0. Not applicable
+    without a gold answer, where no answer is recorded, or where the system abstained from an unanswerable question.
+    Source: a rule of this project, measured on answers judged by people (EVOUNA).
 
     >>> score("gold_in_answer", answered("You get a two-year warranty.", "2 years"))
     1.0

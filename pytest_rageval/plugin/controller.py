@@ -377,5 +377,5 @@ class Controller:
             return
         baseline = self.active.prepared.project.baseline_file
         changes = changes_since(finished.stored, finished.metrics["comparison"], baseline)
-        end = RunEnd(changes, self.active.opened().why_unfinished)
+        end = RunEnd(changes, self.active.opened().how_to_finish)
         write_verdict(terminal, finished, end, self.session.root, self._report)

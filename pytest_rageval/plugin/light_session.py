@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
 
+_TABLES_BELOW = ("*/pyproject.toml", "*/rageval.toml", "*/*/pyproject.toml", "*/*/rageval.toml")
+"""Where projects of a repository of several stand, as in services/desk."""
+
 
 # Not in `items`: pytest cuts tracebacks at the file of this function, and would begin them in our code.
 def one_case(rag_client: object, rag_judge: object, rag_judge_cache: object) -> None:
@@ -202,13 +205,15 @@ class LightSession:
         """
         projects = self.projects()
         if is_empty and not projects:
-            tables = [*self.root.glob("*/pyproject.toml"), *self.root.glob("*/rageval.toml")]
-            projects = sorted({table.parent for table in tables if has_table(table.parent)})
+            folders: set[Path] = set()
+            for pattern in _TABLES_BELOW:
+                folders.update(table.parent for table in self.root.glob(pattern))
+            projects = sorted(folder for folder in folders if has_table(folder))
         unread = [folder for folder in projects if folder != self.root]
         for folder in unread[:5]:
             yield (
                 f"rageval: the configuration table in {folder} is not read: pytest's root directory is "
-                f"{self.root}{self._root_file}; run pytest with --rootdir {folder}, or move the table there"
+                f"{self.root}{self._root_file}; run `pytest --rootdir .` in that folder, or move the table to the root"
             )
         if unread or not has_table(self.root):
             return

@@ -255,10 +255,17 @@ class OngoingRun:
 
     @property
     def why_unfinished(self) -> str:
-        """Return why the run has cases left, for a line that goes on with how to finish it."""
+        """Return why the run has cases left."""
         if self.broken_off is None:
             return "interrupted"
         return f"stopped, since its first calls all failed: {cut(self._first_calls[-1][1], _LONGEST_FAILURE)}"
+
+    def how_to_finish(self, command: str) -> str:
+        """Return why the run has cases left, and how to finish it with the command that resumes it."""
+        if self.broken_off is None:
+            return f"{self.why_unfinished}; {command} finishes it"
+        # Resuming asks for no case again that has a result: the errors would stay.
+        return f"{self.why_unfinished}; mend that and run again ({command} would keep the errors)"
 
     def recorded(self, evaluated: Evaluation) -> tuple[Evaluation, list[RecordLine]]:
         """Return the evaluation with its records; one that JSON cannot hold becomes an error."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from pytest_rageval.gates.gate import HOLDS
+from pytest_rageval.matching.lost_snippets import has_lost_snippet
 from pytest_rageval.model import BLOCKED
 from pytest_rageval.text import cut
 
@@ -16,6 +17,7 @@ TITLES: Mapping[str, str] = {
     "blocked": "not asked, since an earlier turn broke the conversation",
     "judge_error": "the judge failed",
     "evaluation_error": "could not be evaluated",
+    "empty_answer": "the answer is empty, and the system does not say that it abstains",
     "answered_unanswerable": "answered although no answer exists",
     "tool_forbidden": "a forbidden tool was called",
     "tool_missed": "not the expected tool calls",
@@ -24,8 +26,10 @@ TITLES: Mapping[str, str] = {
     "nothing_retrieved": "nothing was retrieved",
     "no_paths": "no retrieved chunk names its path",
     "gold_elsewhere": "the text of the gold was retrieved under another name",
+    "snippet_not_retrieved": "the gold's place was retrieved, but without its snippet",
     "gold_not_retrieved": "the gold was not retrieved",
     "gold_partly_retrieved": "only a part of the gold was retrieved",
+    "gold_ranked_low": "the gold was retrieved, but ranked too low",
     "refused": "refused although an answer exists",
     "wrong_quantity": "another figure than the gold answer",
     "not_in_answer": "the gold was retrieved, but is not in the answer",
@@ -90,19 +94,22 @@ def cause_of(record: Mapping[str, Any]) -> Cause | None:
     if not failed:
         return _cause_without_gate(record)
     layers = _layers_of(failed, record["layers"])
+    is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
+    # A search that found nothing explains an empty answer; a system that found something has lost its answer.
+    if not layers.isdisjoint(("L5", "abstention")) and _is_empty(record) and not _retrieved_nothing(record):
+        return Cause("empty_answer")
     if "abstention" in layers and not record["answerable"]:
-        return Cause("answered_unanswerable")
+        return Cause("empty_answer") if _is_empty(record) else Cause("answered_unanswerable")
     in_tools = _cause_in_tools(failed)
     if in_tools is not None:
         return in_tools
     if _passes_alone(record, failed):
         return Cause("reference_not_resolved")
-    is_answer_bad = not layers.isdisjoint(("L2", "L5", "abstention"))
     # Whatever gate fails then, nothing could be answered from: retrieval is the earlier stage.
     if is_answer_bad and _retrieved_nothing(record):
         return Cause("nothing_retrieved")
     if "L2" in layers or (is_answer_bad and _missed_gold(record)):
-        return _cause_in_retrieval(record)
+        return _cause_in_retrieval(record, failed)
     return _cause_behind_retrieval(record, failed, layers)
 
 
@@ -126,14 +133,16 @@ def causes_of_gates(record: Mapping[str, Any]) -> dict[str, Cause]:
     causes: dict[str, Cause] = {}
     for gate in record["verdict"]["failed_gates"]:
         layers = _layers_of([gate], record["layers"])
-        if "abstention" in layers and not record["answerable"]:
+        if not layers.isdisjoint(("L5", "abstention")) and _is_empty(record):
+            cause = Cause("empty_answer")
+        elif "abstention" in layers and not record["answerable"]:
             cause = Cause("answered_unanswerable")
         elif _passes_alone(record, [gate]):
             cause = Cause("reference_not_resolved")
         elif "L2" in layers and _retrieved_nothing(record):
             cause = Cause("nothing_retrieved")
         elif "L2" in layers:
-            cause = _cause_in_retrieval(record)
+            cause = _cause_in_retrieval(record, [gate])
         else:
             cause = _cause_behind_retrieval(record, [gate], layers)
         causes[gate["metric"].partition("@")[0]] = cause
@@ -258,16 +267,40 @@ def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[
     return Cause("gate", ", ".join(gate["metric"] for gate in failed))
 
 
-def _cause_in_retrieval(record: Mapping[str, Any]) -> Cause:
+def _is_empty(record: Mapping[str, Any]) -> bool:
+    """Check whether the answer is blank though the system says that it does not abstain."""
+    answer = record["answer"]
+    abstention = record.get("abstention") or {}
+    return answer is not None and not answer.strip() and abstention.get("abstained") is False
+
+
+def _cause_in_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
     if record.get(ELSEWHERE):
         return Cause(GOLD_ELSEWHERE, record[ELSEWHERE])
+    if any(has_lost_snippet(flag) for flag in record.get("flags", ())):
+        return Cause("snippet_not_retrieved")
     is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
     if is_any_retrieved:
-        return Cause("gold_partly_retrieved")
+        return _cause_in_ranking(record, failed)
     chunks = record["retrieved_chunks"] or ()
     if record["gold"] == "anchors" and chunks and not any(chunk["rel_path"] for chunk in chunks):
         return Cause("no_paths")
     return Cause("gold_not_retrieved")
+
+
+def _cause_in_ranking(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:
+    """Return the cause in the retrieval of a case of which some gold was retrieved."""
+    metrics = {gate["metric"].partition("@")[0] for gate in failed}
+    recalls = [score for name, score in record["scores"].items() if name.partition("@")[0] in _RECALLS]
+    if metrics & _RANKED and (not recalls or min(recalls) == 1):
+        return Cause("gold_ranked_low")
+    return Cause("gold_partly_retrieved")
+
+
+_RECALLS = frozenset({"context_recall", "recall_all"})
+"""Metrics that are 1 if all golds were retrieved."""
+_RANKED = frozenset({"mrr", "ndcg", "map", "r_precision"})
+"""Metrics that fall if golds that were retrieved stand far down."""
 
 
 def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Cause:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_rageval.config.settings import defaults_of_younger_settings
@@ -36,6 +36,8 @@ _JUDGE = ("judge.model", "judge.fixture")
 _SERVED = "observed.judge"
 """The model name that the judge's server reports, not the system under test."""
 _HASH = re.compile(r"(content:)?([0-9a-f]{40}|[0-9a-f]{64})")
+_OF_CONVERSATIONS = frozenset({"conversation_pass_rate", "turn_decay"})
+"""Metrics that a run has by itself if its cases hold conversations."""
 NO_SETTING = "–"
 LONGEST_SETTING = 2000
 """In characters; tables cut earlier, to their width."""
@@ -56,10 +58,27 @@ class SettingChange(NamedTuple):
 def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
     """Return the differences between two config.json: first the cases, then all that can explain changed results."""
     current = flat_settings(before)
-    return [
-        *dataset_change(before, after),
-        *setting_changes(current, with_reported(flat_settings(after), current)),
-    ]
+    of_dataset = list(dataset_change(before, after))
+    of_settings = list(setting_changes(current, with_reported(flat_settings(after), current)))
+    if of_dataset:
+        of_settings = list(_without_those_of_conversations(of_settings))
+    return [*of_dataset, *of_settings]
+
+
+def _without_those_of_conversations(changes: Iterable[SettingChange]) -> Iterator[SettingChange]:
+    """Yield the changes without metrics that a dataset has if it holds conversations: nobody switched them."""
+    for change in changes:
+        if change.name != "metrics" or not change.is_of_list:
+            yield change
+            continue
+        removed = [name for name in change.before or () if not _is_of_conversations(name)]
+        added = [name for name in change.after or () if not _is_of_conversations(name)]
+        if removed or added:
+            yield SettingChange(change.name, removed, added)
+
+
+def _is_of_conversations(metric: Json) -> bool:
+    return isinstance(metric, str) and metric.partition("@")[0] in _OF_CONVERSATIONS
 
 
 def dataset_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[SettingChange]:

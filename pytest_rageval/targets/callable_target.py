@@ -55,6 +55,9 @@ class CallableTarget(BaseTarget):
         self._takes_history = not {"request", "history", "messages", "conversation_id"}.isdisjoint(parts)
         self.keeps_conversations = not {"request", "conversation_id"}.isdisjoint(parts)
         self._without_history = 0
+        if not self._takes_history:
+            remedy = "add a parameter named history, messages, conversation_id or request to the function"
+            self.without_history = f"{self.name} takes a question alone; {remedy}"
         self._call = call or _call_of_function(function, parts)
 
     async def ask(self, request: AskRequest) -> Answer:
@@ -92,8 +95,7 @@ class CallableTarget(BaseTarget):
             notes.append(f"{many} name no place: their metadata has none of {read}")
         if self._without_history:
             many = counted(self._without_history, "question was", "questions were")
-            remedy = "add a parameter named history, messages, conversation_id or request to the function"
-            notes.append(f"{many} asked without what was said before: {self.name} takes a question alone; {remedy}")
+            notes.append(f"{many} asked without what was said before: {self.without_history}")
         return notes
 
     def params_problem(self, names: Sequence[str]) -> str:

@@ -128,6 +128,10 @@ def foreign_record(result: Any) -> dict[str, Json] | None:
                 joined |= foreign_record(part) or {}
         return joined or None
     record: dict[str, Json] = {} if answer is None else {"answer": answer}
+    # A system that says itself whether it declines is believed, whatever it calls its chunks.
+    abstained = member(result, "abstained")
+    if isinstance(abstained, bool):
+        record["abstained"] = abstained
     if documents is not None:
         record["retrieved_chunks"] = [chunk for chunk in map(chunk_of, documents) if chunk is not None]
     return record

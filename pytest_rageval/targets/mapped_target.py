@@ -29,6 +29,7 @@ from pytest_rageval.targets.blank_answers import sign_of_no_answer
 from pytest_rageval.targets.native_contract import RECORD_FIELDS, answer_from_record, data_from_body
 from pytest_rageval.targets.native_shapes import FlatResponse
 from pytest_rageval.targets.target import USUAL, BaseTarget, Connection, conversation_id_of, messages_of_chat
+from pytest_rageval.text import counted
 
 if TYPE_CHECKING:
     from pytest_rageval.config.tables import TargetMapping
@@ -73,6 +74,22 @@ def _placed(template: Mapping[str, Any]) -> set[str]:
         names = _placeholder_names(leaf)
         placed.update(name.removeprefix(PARAMS) for name in names if name.startswith(PARAMS))
     return placed
+
+
+def history_gap(template: Mapping[str, Any]) -> str:
+    """Return why what was said before does not reach a server with this request, with the remedy; '' if it does."""
+    if not _sent(template).isdisjoint(("history", "messages", "conversation_id")):
+        return ""
+    remedy = f'add one of them to {PLACE}.request, as in messages = "{{messages}}"'
+    return f"the request sends neither {{history}} nor {{messages}}; {remedy}"
+
+
+def _sent(template: Mapping[str, Any]) -> set[str]:
+    """Return the names of all placeholders of a request."""
+    names: set[str] = set()
+    for _, leaf in _leaves(template, ""):
+        names.update(_placeholder_names(leaf))
+    return names
 
 
 def _leaves(part: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -167,9 +184,9 @@ class MappedTarget(BaseTarget):
         self.url = url
         self._mapping = mapping
         self._response = checked_mapping(mapping)
-        self.keeps_conversations = any(
-            "conversation_id" in _placeholder_names(leaf) for _, leaf in _leaves(mapping.request, "")
-        )
+        self.keeps_conversations = "conversation_id" in _sent(mapping.request)
+        self.without_history = history_gap(mapping.request)
+        self._without_history = 0
         # Without a path in the mapping the URL is used up to its last slash: servers distinguish /ask from /ask/.
         last_slash = "/" if urlsplit(url).path.endswith("/") else ""
         self._address = endpoint(url, mapping.path or last_slash)
@@ -186,6 +203,10 @@ class MappedTarget(BaseTarget):
         """Return mapped fields that were never found; their metrics are not applicable, perhaps because of a typo."""
         if not self._answers:
             return []
+        notes: list[str] = []
+        if self._without_history:
+            many = counted(self._without_history, "question was", "questions were")
+            notes.append(f"{many} asked without what was said before: {self.without_history}")
         unfound = self._response.fields.keys() - self._found - _OFTEN_ABSENT
         nowhere = f"found nothing in any of {self._answers} responses"
         # Each item has a part that was found: a field of which none was found had only empty lists.
@@ -193,10 +214,12 @@ class MappedTarget(BaseTarget):
         with_items = {field for name, field in mapped.items() if name not in self._unfound_parts}
         parts = [name for name, field in self._unfound_parts.items() if field in with_items]
         names = sorted([*unfound, *parts])
-        return [f"{PLACE}.response.{name} {nowhere}" for name in names]
+        return [*notes, *(f"{PLACE}.response.{name} {nowhere}" for name in names)]
 
     async def ask(self, request: AskRequest) -> Answer:
         """Answer one question; raise TargetError if no usable answer arrives."""
+        if request.history and self.without_history:
+            self._without_history += 1
         body = filled(self._mapping.request, request)
         try:
             reply = await self._client.request(self._mapping.method, self._address, json=body)

@@ -34,6 +34,9 @@ def response_mapping(data: Json, question: str = "") -> tuple[dict[str, Any], li
     usage_path = _usage_path(data)
     if usage_path is not None:
         response["usage"] = usage_path
+    abstained_path = _abstained_path(data)
+    if abstained_path is not None:
+        response["abstained"] = abstained_path
     if chunks is None:
         missing.append(_why_no_chunks(data))
         return response, missing
@@ -69,6 +72,21 @@ def _usage_path(data: Json) -> str | None:
     """Return the path of the object that counts tokens, the outermost one."""
     for path, value in _members(data):
         if path and isinstance(value, dict) and not _TOKENS.isdisjoint(value):
+            return path
+    return None
+
+
+_ABSTAINED = frozenset(
+    {"abstained", "abstain", "abstention", "declined", "refused", "refusal", "isrefusal", "noanswer", "unanswerable"}
+)
+"""Names that a server gives the sign that it declines, in lower case without separators."""
+
+
+def _abstained_path(data: Json) -> str | None:
+    """Return the path of the truth value that says whether the server declines to answer."""
+    for path, value in _leaves(data, enters_lists=False):
+        name = re.sub(r"[^a-z]", "", path.rpartition(".")[2].lower())
+        if isinstance(value, bool) and name in _ABSTAINED:
             return path
     return None
 

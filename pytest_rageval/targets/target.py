@@ -48,6 +48,8 @@ class BaseTarget(Target):
     """It is told the id of a conversation, so that the system itself may remember the turns before."""
     takes_turns: bool = False
     """Each of its requests waits for its turn at the system's limit by itself."""
+    without_history: str = ""
+    """Why what was said before in a conversation does not reach the system, with the remedy; empty if it does."""
     url: str | None = None
     """The address of its server, if it has one."""
     notes: Sequence[str] = ()

@@ -9,6 +9,7 @@ from pytest_rageval.comparison.gates_now import GATES
 from pytest_rageval.errors import RagevalError
 from pytest_rageval.gates.verdict import GatedTrial, looks_at
 from pytest_rageval.matching.dialects import MISSED
+from pytest_rageval.matching.lost_snippets import has_lost_snippet
 from pytest_rageval.metrics.assertions import NAME as ASSERTIONS
 from pytest_rageval.metrics.assertions import broken_assertions
 from pytest_rageval.metrics.registry import is_described
@@ -76,7 +77,7 @@ def remarks_on_failure(
             if chunk.rank and chunk.note:
                 yield f"{chunk.mark} “{chunk.place}” stands at rank {chunk.rank}{chunk.note}"
     if gates:
-        yield from (flag for flag in record.get("flags", ()) if MISSED in flag)
+        yield from (flag for flag in record.get("flags", ()) if MISSED in flag or has_lost_snippet(flag))
         for line in broken_assertions((record.get("score_details") or {}).get(ASSERTIONS, {})):
             yield f"broken assertion: {line}".replace("broken assertion: note: ", "note: ")
         yield from broken_tool_rules(record.get("score_details") or {})

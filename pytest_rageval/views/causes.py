@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_rageval.comparison.renamed_cases import ADVICE as RENAMED_ADVICE
+from pytest_rageval.comparison.renamed_cases import renamed_of
+from pytest_rageval.views.shared_traits import FOLLOW_UPS_ADVICE
+
 ADVICE = {
     "system_error": "The system gives no answer: mend that first (`rageval doctor`, and run.log), then run again.",
     "blocked": "Conversations break: mend the error of the turn that is named, and the turns after it are asked.",
     "judge_error": "The judge gives no scores: check its address, key and limits, then run `rageval judge`.",
     "evaluation_error": "The evaluation itself fails: read the error, and mend the case, the metric or the hook.",
+    "empty_answer": "The system sends an empty answer with `abstained: false`: look at the step that writes it, "
+    "its limits and errors; if it means to decline, let it send `abstained: true`.",
     "answered_unanswerable": "The system answers what its documents do not hold: raise the abstention threshold.",
     "reference_not_resolved": "The rewrite alone passes: the system does not resolve the reference. Look at the "
     "history that it gets, and at how it rewrites questions.",
-    "nothing_retrieved": "Nothing is retrieved: lower the score threshold, and check filters, folders and the index.",
+    "nothing_retrieved": "Nothing is retrieved: lower the score threshold, check filters, folders and the index, "
+    "and whether the system refuses these questions before it searches.",
     "no_paths": "Chunks name no path, which golds need: report rel_path, or correct its expression in target.mapping.",
     "gold_elsewhere": "The passages are retrieved, but not under the paths or ids of the golds: set path_prefix, "
     "or correct the golds (`rageval cases audit` names them).",
+    "snippet_not_retrieved": "The right places are retrieved, without the gold's text: the chunker cut it, or the "
+    "index is older than the document; chunk and index again, or correct the snippet.",
     "gold_not_retrieved": "The right passages are not retrieved: look at chunking, the query and k.",
     "gold_partly_retrieved": "Only a part of the passages is retrieved: try a larger k, or split the question.",
+    "gold_ranked_low": "The passages are retrieved, but stand too far down: look at the ranking (scores, reranker).",
     "refused": "The system refuses what it could answer: lower the abstention threshold.",
     "wrong_quantity": "Answers give other figures than the gold: compare them with the retrieved passages.",
     "not_in_answer": "The passages are retrieved, but not used: look at the prompt and the length of the context.",
@@ -33,6 +43,10 @@ ADVICE = {
     "gate": "Gates fail: look at the scores and traces of these cases.",
 }
 """What to do by the kind of cause."""
+
+
+OF_THEMSELVES = frozenset({"system_error", "blocked", "judge_error", "evaluation_error", "reference_not_resolved"})
+"""Kinds of causes that explain by themselves why only later turns fail."""
 
 
 class CauseView(NamedTuple):
@@ -58,6 +72,17 @@ def causes_of(metrics: Mapping[str, Any], keys: Sequence[str]) -> list[CauseView
             causes.append(CauseView(cause["kind"], cause["text"], of_these))
     # Sorting is stable: equally frequent causes stay in the order of metrics.json.
     return sorted(causes, key=lambda cause: -len(cause.keys))
+
+
+def advice_on_run(metrics: Mapping[str, Any], causes: Sequence[CauseView], *, has_only_follow_ups: bool = False) -> str:
+    """Return what to do about a run whose cases fail for these causes; '' if nothing fails."""
+    if causes and renamed_of(metrics.get("comparison")):
+        # A known failure under another name fails for no cause of its own.
+        return RENAMED_ADVICE
+    # Errors and rewrites explain themselves better than that.
+    if has_only_follow_ups and causes and causes[0].kind not in OF_THEMSELVES:
+        return FOLLOW_UPS_ADVICE
+    return advice_on(causes)
 
 
 def advice_on(causes: Sequence[CauseView]) -> str:

@@ -164,7 +164,8 @@ def _unmoved_line(content: Content, moved: Collection[str]) -> Iterator[Line]:
             uncompared += 1
     parts = []
     if unmoved:
-        parts.append(f"{counted(unmoved, 'more metric')} did not move")
+        # Without any that moved, they are no more of them.
+        parts.append(f"{counted(unmoved, 'more metric' if moved else 'metric')} did not move")
     if uncompared:
         parts.append(f"{uncompared:,} could not be compared")
     if unmeasured:

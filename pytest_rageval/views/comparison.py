@@ -147,10 +147,16 @@ def _sides(content: Content) -> Iterator[Block]:
         yield Line(note, "doubtful", "remark")
 
 
+def _outcome_count(name: str, number: int) -> str:
+    words = OUTCOMES[name]
+    # "passed", "failed" and "skipped" have no plural.
+    return f"{number} {words.removesuffix('s')}" if number == 1 else f"{number:,} {words}"
+
+
 def _side(run: Content) -> str:
     """Return `latest · run 20251218_063617 · 42 cases: 40 passed, 2 failed · partial`."""
     outcomes = run["outcomes"]
-    counts = [f"{outcomes[name]:,} {word}" for name, word in OUTCOMES.items() if outcomes.get(name)]
+    counts = [_outcome_count(name, outcomes[name]) for name in OUTCOMES if outcomes.get(name)]
     parts = [run["name"]]
     if run["run_id"] != run["name"]:
         parts.append(f"run {run['run_id']}")

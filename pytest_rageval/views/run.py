@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_rageval.comparison.gate_lines import gate_line, gate_name, gate_state, is_warning
 from pytest_rageval.comparison.layer_table import LayerRow, layer_rows, total_row
 from pytest_rageval.comparison.listed_case import ListedCase
+from pytest_rageval.comparison.renamed_cases import renamed_of
 from pytest_rageval.comparison.verdict_sentence import with_verdict
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.flaky_cases import confirmed_line, flaky_lines
@@ -259,7 +260,11 @@ def cases_by_change(comparison: Content, other: str, *, is_partial: bool) -> Ite
         cases = comparison.get(name)
         if cases:
             keys = [case if isinstance(case, str) else case["case_key"] for case in cases]
-            yield ChangedCases(name, title, tone, keys)
+            if name == "only_before":
+                renamed = {*renamed_of(comparison).values()}
+                keys = [key for key in keys if key not in renamed]
+            if keys:
+                yield ChangedCases(name, title, tone, keys)
 
 
 def run_notes(metrics: Content, rows: Sequence[Row] = ()) -> Iterator[Line]:

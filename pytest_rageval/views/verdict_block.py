@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, with_verdict
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.runs.config_diff import SettingChange, arrow_text
 from pytest_rageval.runs.row import Row
 from pytest_rageval.text import counted
-from pytest_rageval.views.causes import advice_on, causes_of
+from pytest_rageval.views.causes import advice_on_run, causes_of
 from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.parts import TONES, Line, Section, Tone
+from pytest_rageval.views.shared_traits import do_only_follow_ups_fail, shared_lines, traits_of_rows
 
 Content = Mapping[str, Any]
 FAILING = ("failed", "error")
@@ -43,9 +45,13 @@ def verdict_view(metrics: Content, rows: Sequence[Row], changes: Sequence[Settin
     """
     # Known failures fail no build: their causes would stand before those of what got worse.
     failing = [row.key for row in rows if row.outcome in FAILING]
-    advice = advice_lines(metrics, failing)
+    traits = traits_of_rows(rows, FAILING)
+    advice = advice_lines(metrics, failing, has_only_follow_ups=do_only_follow_ups_fail(traits))
+    causes = list(causes_lines(metrics, failing))
+    if causes:
+        causes += (Line(text, form="detail") for text in shared_lines(traits))
     return VerdictView(
-        causes=tuple(causes_lines(metrics, failing)),
+        causes=tuple(causes),
         verdict=(verdict_line(metrics), *_slower_lines(metrics), *changes_lines(changes), *advice),
     )
 
@@ -94,14 +100,28 @@ def causes_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
         yield Line(f"{and_more(len(others), 'causes')} of {cases}", form="detail")
 
 
-def advice_lines(metrics: Content, failing: Sequence[str]) -> Iterator[Line]:
+def advice_lines(metrics: Content, failing: Sequence[str], *, has_only_follow_ups: bool = False) -> Iterator[Line]:
     """Yield what to do about the most frequent cause, and the command that shows one of its cases."""
     causes = causes_of(metrics, failing)
-    advice = advice_on(causes)
+    advice = advice_on_run(metrics, causes, has_only_follow_ups=has_only_follow_ups)
+    if not causes:
+        yield from (Line(f"what to do: {text}", form="title") for text in _advice_on_doubts(metrics))
     if advice:
         yield Line(f"what to do: {advice}", form="title")
         command = shlex.join(["rageval", "explain", str(metrics["volatile"]["run_id"]), _id(causes[0].keys[0])])
         yield Line(f"one case: {command}", form="title")
+
+
+def _advice_on_doubts(metrics: Content) -> Iterator[str]:
+    """Yield what to do about a run that passes though metrics without a gate fell, or gates were removed."""
+    if metrics["partial"] or with_verdict(metrics)["verdict"]["tone"] != "amber":
+        return
+    facts = VerdictFacts(metrics, metrics.get("comparison"), metrics["gates"])
+    if facts.regressed:
+        where = f"filter fell:{facts.regressed[0]} in the report"
+        yield f"Look at the cases that fell ({where}); a gate on the metric would fail the build."
+    if facts.weaker_gates:
+        yield "Put the gate back, or accept the present gates with --rageval-update-baseline."
 
 
 def _shared_tags(metrics: Content, keys: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
+from pytest_rageval.comparison.verdict_reasons import PASSED_THEN
 from pytest_rageval.comparison.verdict_sentence import SYMBOLS, run_verdict, with_verdict
 from pytest_rageval.config.tables import Origin
 from pytest_rageval.errors import SettingsError
@@ -198,7 +199,7 @@ def _ended_row(run: StoredRun, row: RunRow) -> RunRow:
         past=replace(past, dataset_version=version, settings=settings),
         cases=past.total,
         selected=selection.get("selected"),
-        points=_points(paired) if paired and paired["cases"] else None,
+        points=_points(paired, past.total),
         compared_with=comparison.get("baseline_run_id"),
         speed=_speed(metrics),
         # A clock that is set back must not make a negative time.
@@ -249,5 +250,9 @@ def _state(metrics: Mapping[str, Any], selection: Mapping[str, int]) -> RunState
     return "worse" if verdict["word"] == "Worse" else "failed"
 
 
-def _points(paired: Mapping[str, int]) -> float:
-    return round(100 * (paired["passed_after"] - paired["passed_before"]) / paired["cases"], 1)
+def _points(paired: Mapping[str, int] | None, cases: int) -> float | None:
+    """Return the change of the pass rate; None if the runs are not of the same cases."""
+    if not paired or not cases or paired["cases"] != cases:
+        return None
+    passed_before = paired.get(PASSED_THEN, paired["passed_before"])
+    return round(100 * (paired["passed_after"] - passed_before) / paired["cases"], 1)

@@ -89,8 +89,28 @@ STATES = {
         ], **KNOWN,
     ),
     "a metric without a gate regressed": a_state(
-        "amber", "Passes: 1 metric without a gate got worse. 135 of 135 pass.",
+        "amber", "Passes: 1 metric without a gate got worse (mrr). 135 of 135 pass.",
         metrics(passed=135), comparison(mrr="regressed", hits="unchanged"),
+    ),
+    "metrics fell, with their values": a_state(
+        "amber", "Passes: 1 metric without a gate got worse (mrr 0.8 → 0.5). 9 of 9 pass.",
+        metrics(passed=9), {**comparison(), "metrics": {"mrr": {"verdict": "regressed", "before": 0.8, "after": 0.5}}},
+    ),
+    "more metrics fell than are named": a_state(
+        "amber", "Passes: 4 metrics without a gate got worse (a, b, c and 1 more). 9 of 9 pass.",
+        metrics(passed=9), comparison(a="regressed", b="regressed", c="regressed", d="regressed"),
+    ),
+    "a gate was removed": a_state(
+        "amber",
+        "Passes: a gate was removed (mrr >= 0.5). 9 of 9 pass, was 4 under the earlier gates; "
+        "3 cases have gold answers that no gate compares.",
+        {**metrics(passed=9), "answers_without_gate": 3},
+        {**comparison(), "gate_changes": ["- mrr >= 0.5"],
+         "paired": {"cases": 9, "passed_before": 9, "passed_after": 9, "passed_then": 4}},
+    ),
+    "a gate was removed, and a case fails": a_state(
+        "red", "Fails the build: 1 case newly fails. 8 of 9 pass; a gate was removed (mrr >= 0.5).",
+        metrics(passed=8, failed=1), {**comparison(1), "gate_changes": ["- mrr >= 0.5"]},
     ),
     "a gate alone": a_state(
         "red", "Fails the build: mrr fell by 0.3, tolerated 0.1. 10 of 10 pass.",

@@ -184,6 +184,9 @@ def test_the_last_line_says_why_a_run_stopped(project: Project, face: str):
     last = [line for line in result.outlines if "--rageval-resume" in line or "--resume" in line][-1]
     assert re.match(r"stopped, since its first calls all failed: POST \S+: status 403; ", last)
     assert "interrupted" not in last
+    # Resuming asks for nothing again that has a result, and an error is one.
+    assert "mend that and run again (" in last
+    assert last.endswith("would keep the errors)")
 
 
 def test_fewer_cases_than_that_are_all_asked(project: Project):

@@ -65,7 +65,7 @@ def test_a_failing_case_says_what_was_expected_and_what_came_without_a_traceback
             "*recall_any@5 is 0, gate >= 1 (L2_doc_retrieval_fail)",
             "*question*What is the boiling point of water?",
             "*expected*notes/elsewhere.md*",
-            "*came*1 notes/water.md > # Water > ## Boiling",
+            "*retrieved*1. notes/water.md > # Water > ## Boiling",
             '*answer*"Water boils at 100 degrees at sea level."',
             "*evalcases/a.jsonl:1",
             "FAILED evalcases/a.jsonl::missed - recall_any@5 is 0, gate >= 1 (L2_doc_ret*",
@@ -207,7 +207,7 @@ def test_a_table_below_the_root_directory_is_said_not_to_be_read(project: Projec
     project.write("pytest.ini", "[pytest]\n")
     said = lines_with(project.run(*arguments), f"table in {project.path / 'a'} is not read: pytest's root directory is")
     assert len(said) == 1
-    assert f"{project.path} (by pytest.ini); run pytest with --rootdir {project.path / 'a'}" in said[0]
+    assert f"{project.path} (by pytest.ini); run `pytest --rootdir .` in that folder" in said[0]
 
 
 @pytest.fixture

@@ -32,6 +32,10 @@ def answer(question):
         return {"answer": "It boils at 90 degrees or 100 degrees.", "chunks": [right]}
     if "year" in question:
         return {"answer": "It opened in 1989.", "chunks": [right]}
+    if "empty" in question:
+        return {"answer": " ", "chunks": [right], "abstained": False}
+    if "low" in question:
+        return {"answer": "It boils at 100 degrees.", "chunks": [other, right]}
     if "omit" in question:
         return {"answer": "It boils when it is hot.", "chunks": [right]}
     return {"answer": "It boils at 100 degrees.", "chunks": [right]}
@@ -48,6 +52,9 @@ CASES = [
     ("another figure", WATER, "wrong_quantity"),
     ("either one", WATER, "not_in_answer"),
     ("another year", {"gold": {"answer": "1984"}}, "wrong_quantity"),
+    ("empty", WATER, "empty_answer"),
+    ("empty though there is none", {"answerable": False}, "empty_answer"),
+    ("low", {**WATER, "category": "ranked"}, "gold_ranked_low"),
     ("omit without places", {"gold": {"answer": "100 degrees"}}, "wrong_answer"),
 ]
 
@@ -57,7 +64,8 @@ def causes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     project = Project(tmp_path_factory.mktemp("causes"))
     project.write("bot.py", BOT)
     project.cases({"id": f"c{at}", "question": f"{name}?"} | fields for at, (name, fields, _) in enumerate(CASES))
-    project.configure('target = "bot:answer"')
+    gates = '[tool.rageval.gates]\ncase = ["mrr >= 0.6 when category=ranked"]'
+    project.configure(f'target = "bot:answer"\n{gates}')
     project.rageval("run")
     return {record["test_case_id"]: record.get("cause") for record in project.results()}
 

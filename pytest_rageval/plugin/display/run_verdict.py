@@ -5,7 +5,7 @@ So they count in the terminal, in JUnit XML and in pytest-html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +23,13 @@ from pytest_rageval.views.verdict_block import VerdictView, verdict_line, verdic
 
 
 class RunEnd(NamedTuple):
-    """What is known of the end of a run besides its results: what changed, and why it has cases left, if so."""
+    """What is known of the end of a run besides its results.
+
+    how_to_finish  tells why it has cases left, given the command that resumes it
+    """
 
     changes: Sequence[SettingChange]
-    why_unfinished: str
+    how_to_finish: Callable[[str], str]
 
 
 class Crash(NamedTuple):
@@ -115,7 +118,7 @@ def write_verdict(
 
 def _write_resume(terminal: pytest.TerminalReporter, finished: FinishedRun, end: RunEnd) -> None:
     if finished.is_unfinished:
-        resume = f"{end.why_unfinished}; pytest --rageval-resume {finished.folder.name} finishes it"
+        resume = end.how_to_finish(f"pytest --rageval-resume {finished.folder.name}")
         terminal.write_line(printable(resume), yellow=True)
 
 

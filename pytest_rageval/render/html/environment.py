@@ -223,7 +223,8 @@ def _labelled_metric(name: str, is_judged_by_model: bool) -> Markup:
 
 
 def _bare(name: str) -> str:
-    return name.partition("@")[0]
+    """Return a metric without its cut-off; what a metric such as turn_decay@correctness is about stays."""
+    return re.sub(r"@\d+$", "", name)
 
 
 def _filter_word(text: str) -> str:

@@ -8,8 +8,11 @@ from typing import Any
 
 from pytest_rageval.cases.gold_places import cannot_be_won_line
 from pytest_rageval.comparison.gate_lines import gate_line, gate_state
+from pytest_rageval.comparison.known_failures import ADDED_GATES
 from pytest_rageval.comparison.listed_case import FLAKY, ListedCase
+from pytest_rageval.comparison.new_failures import FailureKind, counted_kinds, new_failures
 from pytest_rageval.comparison.notes import missing_changes
+from pytest_rageval.comparison.verdict_reasons import PASSED_THEN
 from pytest_rageval.comparison.what_changed import changes_between
 from pytest_rageval.render.html.figures import spark
 from pytest_rageval.render.html.metric_rows import MetricRow, metric_row
@@ -17,10 +20,11 @@ from pytest_rageval.render.html.page_run import PageRun
 from pytest_rageval.render.html.sections import pass_rates
 from pytest_rageval.runs.causes import NO_CAUSE, TITLES
 from pytest_rageval.runs.config_diff import arrow_text, flat_settings
-from pytest_rageval.text import NO_VALUE, dollars_text, duration, percent
-from pytest_rageval.views.causes import CauseView, advice_on, causes_of
+from pytest_rageval.text import NO_VALUE, counted, dollars_text, duration, percent
+from pytest_rageval.views.causes import CauseView, advice_on_run, causes_of
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines, moved_metrics
 from pytest_rageval.views.parts import Tone
+from pytest_rageval.views.shared_traits import do_only_follow_ups_fail, shared_lines, traits_of_cases
 
 TILES = 4
 """Tiles of metrics between that of the pass rate and that of latency and cost."""
@@ -79,6 +83,8 @@ class FailingCases:
     """The heading."""
     cases: int
     """Their number."""
+    kinds: str
+    """In which ways they fail, if in more than one; else ''."""
     query: str
     """The filter that lists them all."""
     first: Sequence[FirstCase]
@@ -109,6 +115,8 @@ class FirstScreen:
     """The number of causes that are not shown."""
     advice: str
     """What to do about the most frequent cause; '' without one."""
+    shared: Sequence[str]
+    """What all failing cases share and the others do not, as a tag."""
     news: FailingCases
     """The cases that newly fail."""
     moves: Sequence[ComparedMetric]
@@ -128,6 +136,7 @@ def first_screen(page: PageRun) -> FirstScreen:
     notes = [note for note in comparison.get("notes", ()) if note not in missing]
     causes = causes_of_page(page)
     lines = cause_lines(page, causes)
+    traits = traits_of_cases(page.cases, FAILING_BUILD)
     return FirstScreen(
         changed=changed_settings(page),
         equal=equal_settings(page),
@@ -137,7 +146,8 @@ def first_screen(page: PageRun) -> FirstScreen:
         tiles=list(tiles(page)),
         causes=lines[:SHOWN_CAUSES],
         more_causes=max(len(lines) - SHOWN_CAUSES, 0),
-        advice=advice_on(causes),
+        advice=advice_on_run(page.metrics, causes, has_only_follow_ups=do_only_follow_ups_fail(traits)),
+        shared=list(shared_lines(traits)),
         news=news_of(page),
         moves=moves(page),
         no_moves=no_moves(page),
@@ -209,7 +219,10 @@ def _pass_rate(page: PageRun) -> MetricRow:
     paired = (page.compared or {}).get("paired")
     if not paired or not paired["cases"]:
         return row
-    before = paired["passed_before"]
+    if paired["cases"] != total:
+        # The share of all cases beside one of some of them would look like a change.
+        return row._replace(why="not of the same cases")
+    before = paired.get(PASSED_THEN, paired["passed_before"])
     after = paired["passed_after"]
     tone: Tone = "plain"
     if after != before:
@@ -249,30 +262,35 @@ def _spent(page: PageRun) -> str:
 def news_of(page: PageRun) -> FailingCases:
     """Return newly failing cases and errors, or without a comparison all failing ones."""
     is_alone = page.compared is None
-    news = [case for case in page.cases if _is_news(case, is_alone=is_alone)]
+    kinds = new_failures(page.compared)
+    news = [case for case in page.cases if _is_news(case, kinds, is_alone=is_alone)]
+    of_news = [kinds[case.key] for case in news if case.key in kinds]
     errors = sum(case.outcome == "error" for case in news)
     if is_alone:
         title, query = "Failing", "outcome:failed,error,xfailed"
     elif not errors:
         title, query = "Newly failing", "changed:worse"
+        if any(kind.name not in ("flipped_to_fail", "fails_new_gate") for kind in of_news):
+            # Added and changed cases are new ones to the filter.
+            query = f"outcome:{','.join(FAILING_BUILD)} changed:worse,new"
     elif errors == len(news):
         title, query = "Errors", "outcome:error"
     else:
         title, query = "Newly failing, and errors", "outcome:error,failed"
-    first = [FirstCase(case, _cause(case), _note(case, page)) for case in news[:SHOWN_FLIPS]]
-    return FailingCases(title, len(news), query, first, _no_failing_case(page))
+    first = [FirstCase(case, _cause(case), _note(case, kinds)) for case in news[:SHOWN_FLIPS]]
+    return FailingCases(title, len(news), counted_kinds(of_news), query, first, _no_failing_case(page))
 
 
-def _is_news(case: ListedCase, *, is_alone: bool) -> bool:
+def _is_news(case: ListedCase, kinds: Mapping[str, FailureKind], *, is_alone: bool) -> bool:
     if is_alone:
         return case.is_failing
-    return case.change == "worse" or case.outcome == "error"
+    return case.key in kinds or case.outcome == "error"
 
 
-def _note(case: ListedCase, page: PageRun) -> str:
-    # It failed before as well: without a note it would read as a change of the system.
-    if case.key in (page.compared or {}).get("new_gates", ()):
-        return "fails a new gate"
+def _note(case: ListedCase, kinds: Mapping[str, FailureKind]) -> str:
+    # Without a note, one that failed before or was not there would read as a change of the system.
+    if case.key in kinds and kinds[case.key].note:
+        return kinds[case.key].note
     return "flaky" if case.flaky == FLAKY else ""
 
 
@@ -288,8 +306,14 @@ def _no_failing_case(page: PageRun) -> str:
     failing = sum(case.is_failing for case in page.cases)
     if not page.compared or not failing:
         return "No case fails."
-    cases = "1 case fails" if failing == 1 else f"{failing:,} cases fail"
-    return f"Nothing newly fails. {cases} as before."
+    by_added_gate = len(page.compared.get(ADDED_GATES, ()))
+    before = failing - by_added_gate
+    words = ["Nothing newly fails."]
+    if before:
+        words.append(f"{counted(before, 'case fails', 'cases fail')} as before.")
+    if by_added_gate:
+        words.append(f"{counted(by_added_gate, 'case fails', 'cases fail')} only by a gate added since.")
+    return " ".join(words)
 
 
 def moves(page: PageRun) -> list[ComparedMetric]:

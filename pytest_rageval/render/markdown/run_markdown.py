@@ -10,7 +10,7 @@ from pytest_rageval.comparison.verdict_reasons import shown_problems
 from pytest_rageval.io.suggestions import and_more, listed
 from pytest_rageval.render.markdown.markdown_text import MARKS, as_code, as_html, bounded, table, without_gaps
 from pytest_rageval.text import NO_VALUE, counted
-from pytest_rageval.views.causes import CauseView, advice_on
+from pytest_rageval.views.causes import CauseView, advice_on_run
 from pytest_rageval.views.compared_metrics import ComparedMetric, fallen_lines
 from pytest_rageval.views.operations import slower_line
 from pytest_rageval.views.run_digest import FailingCase, RunDigest
@@ -107,7 +107,7 @@ def _causes(digest: RunDigest) -> Iterator[str]:
     if comparison and comparison["compared"]:
         for line in fallen_lines(comparison):
             yield f"- {bounded(line, 200)}"
-    advice = advice_on(causes)
+    advice = advice_on_run(digest.metrics, causes)
     if advice:
         yield ""
         yield f"**What to do**: {advice}"
