@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -117,8 +118,24 @@ class GateFailure(AssertionError):
 
 def ends_the_run(error: BaseException) -> bool:
     """Return True for Ctrl-C and pytest.exit(): any other exception of user code is an error of its case alone."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
     is_exit = type(error).__name__ == "Exit" and type(error).__module__ == "_pytest.outcomes"
-    return is_exit or isinstance(error, KeyboardInterrupt)
+    return is_exit and not _WITHOUT_PYTEST
+
+
+_WITHOUT_PYTEST: list[bool] = []
+"""Not empty while cases run without pytest, on any thread."""
+
+
+@contextmanager
+def without_pytest() -> Iterator[None]:
+    """Let pytest.exit() be an error of its case inside the block: there is no session that it could end."""
+    _WITHOUT_PYTEST.append(True)
+    try:
+        yield
+    finally:
+        _WITHOUT_PYTEST.pop()
 
 
 def message_of(error: BaseException) -> str:

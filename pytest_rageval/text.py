@@ -22,7 +22,8 @@ def printable(text: str) -> str:
 
     Escaped are control characters other than newline and tab (`\x1b`), lone surrogates (`\ud800`), the marks that
     reverse the direction of writing (`\u202e`), and what a CI service would take for a command in its log: `::` at
-    the start of a line (`\x3a:`), `##[` and `##vso[` anywhere (`\x23#[`). The result can always be encoded as UTF-8.
+    the start of a line (`\x3a:`), `##[`, `##vso[` and `##teamcity[` anywhere (`\x23#[`). The result can always be
+    encoded as UTF-8.
     """
     has_hashes = "##" in text and _HASHES.search(text) is not None  # headings are in every page, commands in none
     if has_hashes or ("::" in text and (text.lstrip().startswith("::") or _LINE_OF_COLONS.search(text))):
@@ -51,11 +52,13 @@ def _escaped(codepoint: int) -> str:
     return f"\\x{codepoint:02x}" if codepoint < 0x100 else f"\\u{codepoint:04x}"
 
 
-# GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` anywhere.
-_HASHES = re.compile(r"##[\[vV]")
+# GitHub reads `::name values::text` after leading white space and `##[name]` anywhere; Azure `##vso[name]` and TeamCity
+# `##teamcity[name]` anywhere. Any other service that runs what a log says is expected to write `##name[` as well. What
+# GitLab, Buildkite and Travis read only folds lines; GitLab's needs an escape character, which is shown as `\x1b`.
+_HASHES = re.compile(r"##[a-z]{0,20}\[", re.IGNORECASE)
 _LINE_OF_COLONS = re.compile(r"\n[^\S\n]*::")
 # Not `\s*`: over n empty lines that takes n² steps.
-_COMMAND = re.compile(r"(?P<before>^[^\S\n]*):(?=:[a-z-]+[^\n]*?::)|#(?=#(?:vso)?\[)", re.MULTILINE | re.IGNORECASE)
+_COMMAND = re.compile(r"(?P<before>^[^\S\n]*):(?=:[a-z-]+[^\n]*?::)|#(?=#[a-z]{0,20}\[)", re.MULTILINE | re.IGNORECASE)
 _UTF_8 = ("utf-8", "surrogatepass")
 _PLAIN = bytes([*b"\n\t", *range(0x20, 0x7F)])
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

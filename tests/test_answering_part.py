@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from project import Project
 from reliability import Tally
 
-from pytest_rageval.abstention.answering_part import answering_part, parts_of
+from pytest_rageval.abstention.answering_part import answer_parts, answering_part
 from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.detector import declines, log_odds
 
@@ -158,9 +158,9 @@ def test_an_offer_in_place_of_an_answer_is_neither():
 @settings(deadline=None, max_examples=100)
 @given(st.text(), st.text())
 def test_any_text_has_parts(answer: str, question: str):
-    assert len(parts_of(answer)) <= 200
+    assert len(answer_parts(answer)) <= 200
     part = answering_part(answer, question, lambda text: log_odds(text, question))
-    assert part is None or part.text in parts_of(answer)
+    assert part is None or part.text in answer_parts(answer)
 
 
 ENDING = "Exceptions are listed in the handbook. The documents do not mention any others."

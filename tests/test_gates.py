@@ -304,3 +304,13 @@ def test_cases_with_the_same_labels_have_the_same_gates_which_ask_for_nothing_mo
     assert [(str(gate), gate.when) for gate in gates] == [("mrr >= 0.5", ()), ("recall_any@5 >= 1", ())]
     assert effect.of(a_case("multi_hop"), "ids").gates is gates
     assert [str(gate) for gate in effect.of(a_case("factual"), "none").gates] == ["mrr >= 0.5"]
+
+
+def test_an_off_for_all_and_a_limit_for_some_leave_the_limit():
+    project = effective_gates([], [a_gate("mrr off"), a_gate("mrr >= 0.5 when category=multi_hop")], [])
+    assert [(str(gate), gate.condition) for gate in project] == [("mrr >= 0.5", "category=multi_hop")]
+
+
+def test_an_off_for_some_is_an_exception_from_a_limit_of_the_same_list():
+    [gate] = effective_gates([], [a_gate("mrr >= 0.5"), a_gate("mrr off when category=multi_hop")], [])
+    assert gate.unless == ((("category", ("multi_hop",)),),)

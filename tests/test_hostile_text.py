@@ -46,7 +46,7 @@ def answer(question):
             "versions": {"llm": text}}
 """
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-COMMAND = re.compile(r"^\s*::[a-z-]+.*?::|##\[|##vso\[", re.MULTILINE | re.IGNORECASE)
+COMMAND = re.compile(r"^\s*::[a-z-]+.*?::|##[a-z]*\[", re.MULTILINE | re.IGNORECASE)
 
 
 def hostile_cases() -> Iterator[dict[str, Any]]:
@@ -203,6 +203,9 @@ COMMANDS_OVER_RUNS = [
         ("  ::add-mask::x", "  \\x3a:add-mask::x"),
         ("a\n::error file=x::y", "a\n\\x3a:error file=x::y"),
         ("x ##vso[task]y", "x \\x23#vso[task]y"),
+        ("x ##teamcity[buildStatus text='y']", "x \\x23#teamcity[buildStatus text='y']"),
+        ("x ##TeamCity[y]", "x \\x23#TeamCity[y]"),
+        ("## Heading [1] ##", "## Heading [1] ##"),
         ("##[group]y", "\\x23#[group]y"),
         ("evalcases/a.jsonl::q1", "evalcases/a.jsonl::q1"),
         ("# A > ## B", "# A > ## B"),

@@ -65,7 +65,7 @@ def answering_part(answer: str, question: str, odds_of: Callable[[str], float]) 
 
     odds_of  the log odds of an abstention of a text, as an answer to the question
     """
-    texts = parts_of(answer)
+    texts = answer_parts(answer)
     if not 1 < len(texts) <= MOST_PARTS:
         return None
     asked = _asked(question[:_LONGEST].casefold())
@@ -117,7 +117,7 @@ def _surely_answers(part: _Part, asked: _Asked, place: int, *, is_bare: bool) ->
     return is_bare and len(part.text) <= SHORT
 
 
-def parts_of(answer: str) -> list[str]:
+def answer_parts(answer: str) -> list[str]:
     """Return the sentences of an answer, each cut where it turns: "…, though I could not verify it"."""
     parts: list[str] = []
     for sentence in sentences_of(answer):

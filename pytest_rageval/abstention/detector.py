@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pytest_rageval.abstention.answering_part import answering_part, parts_of
+from pytest_rageval.abstention.answering_part import answer_parts, answering_part
 from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.evidence import held_share
 from pytest_rageval.abstention.features import (
@@ -156,7 +156,7 @@ def _states_one(answer: str, question: str, golds: Sequence[str]) -> bool:
             wanted.append(gold)
     if not wanted:
         return False
-    for part in parts_of(own_words(answer[:LONGEST_TEXT]).text):
+    for part in answer_parts(own_words(answer[:LONGEST_TEXT]).text):
         if best_fit(part, wanted, question).share == 1 and log_odds(part, question) < weights().limits.answers:
             return True
     return False

@@ -11,6 +11,9 @@ from pytest_rageval.io.messages import shown_value
 from pytest_rageval.model.assertion import Assertion
 from pytest_rageval.text import printable
 
+HIDES_TEXT = "the answer repeats a credential, which is masked: nobody can say what does not stand there"
+"""A masked answer alone is kept, so that the verdict on it must be the same whenever it is scored."""
+
 
 class AssertionOutcome(NamedTuple):
     """An assertion and whether it holds; `holds` is None where it is not applicable."""
@@ -38,6 +41,8 @@ def _outcome(assertion: Assertion, answer: CheckedAnswer, *, has_text: bool) -> 
     kind = type_of(assertion)
     if kind.needs_text and not has_text:
         return AssertionOutcome(assertion, None, "the record holds no answer")
+    if assertion.is_negated and kind.needs_text and answer.answer.repeats_credential:
+        return AssertionOutcome(assertion, False, HIDES_TEXT)
     checked = kind.check(answer, assertion)
     holds = checked.holds
     if assertion.is_negated and holds is not None:

@@ -20,6 +20,11 @@ NO_CASES = (".references.", ".answers.", ".drafts.", ".labels.", ".labels-")
 REFERENCES = ("references", "answers")
 """Names of files of references next to a file of questions."""
 SUFFIXES = (".csv", ".jsonl")
+"""Endings of case files, in small letters or capitals: spreadsheets on Windows write EXPORT.CSV."""
+OTHER_ENDINGS = (".ndjson", ".json", ".yaml", ".yml", ".tsv", ".xlsx", ".parquet", ".gz", ".jsonl~")
+"""Endings of files that may hold cases, and are not read."""
+_TEXTS = (".json", ".yaml", ".yml")
+"""Those of them that are often something else: they are looked into."""
 _LONGEST_HEADER = 65_536
 
 
@@ -45,6 +50,50 @@ def find_case_files(root: Path, globs: Sequence[str], *, is_named: bool = False)
 def case_files_of(root: Path, globs: Sequence[str], reports: Path) -> list[Path]:
     """Return the case files of a project, without those below its reports, which are copies."""
     return [path for path in find_case_files(root, globs) if not path.is_relative_to(reports)]
+
+
+def has_case_suffix(path: Path) -> bool:
+    """Return True if the ending of this file is that of case files."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def unread_neighbours(files: Sequence[Path]) -> list[Path]:
+    """Return the files beside these case files that look like cases and are not read, for their ending."""
+    found: list[Path] = []
+    for folder in dict.fromkeys(file.parent for file in files):
+        try:
+            found += [path for path in folder.iterdir() if _looks_unread(path)]
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def unread_note(files: Sequence[Path], root: Path) -> str | None:
+    """Return in one line which files beside these case files are not read; None if there are none."""
+    unread = unread_neighbours(files)
+    if not unread:
+        return None
+    shown = [ascii(os.path.relpath(path, root)) for path in unread[:3]]
+    if len(unread) > len(shown):
+        shown.append(f"{len(unread) - len(shown)} more")
+    remedy = "rename them, or `rageval cases convert` reads them"
+    return f"not read, since case files end in .jsonl or .csv: {', '.join(shown)}; {remedy}"
+
+
+def _looks_unread(path: Path) -> bool:
+    ending = path.name.lower()
+    if path.name.startswith(".") or not ending.endswith(OTHER_ENDINGS) or not path.is_file():
+        return False
+    if any(mark in ending for mark in NO_CASES):
+        return False
+    if not ending.endswith(_TEXTS):
+        return True
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_LONGEST_HEADER)
+    except OSError:
+        return False
+    return b"question" in beginning or b"query" in beginning
 
 
 def dead_end(path: Path) -> str | None:
@@ -98,7 +147,7 @@ def is_case_file(path: Path, root: Path, globs: Sequence[str]) -> bool:
 
 def is_reference_file(path: Path) -> bool:
     """Return True for a file of references or answers (CSV or JSONL) next to its `questions` file."""
-    if path.stem not in REFERENCES or path.suffix not in SUFFIXES:
+    if path.stem not in REFERENCES or not has_case_suffix(path):
         return False
     return any(path.with_name(f"questions{suffix}").is_file() for suffix in SUFFIXES) and has_references(path)
 
@@ -111,7 +160,7 @@ def has_references(path: Path) -> bool:
             line = file.readline(_LONGEST_HEADER)
     except OSError:
         return False
-    names = set(re.findall(r'"(\w+)"\s*:' if path.suffix == ".jsonl" else r'[^\s",]+', line))
+    names = set(re.findall(r'"(\w+)"\s*:' if path.suffix.lower() == ".jsonl" else r'[^\s",]+', line))
     return "reference" in names and names.isdisjoint(("question", "query"))
 
 
@@ -132,6 +181,7 @@ class _Rule:
 
     def takes_file(self, relative: str) -> bool:
         base = relative.rpartition("/")[2]
+        relative = _with_small_ending(relative)
         if any(mark in base for mark in NO_CASES):
             return False
         return any(pattern.fullmatch(relative) for pattern in self._patterns)
@@ -146,9 +196,16 @@ class _Rule:
         return is_odd and folder not in self._named
 
 
+def _with_small_ending(relative: str) -> str:
+    """Return a path with the ending of case files in small letters, as globs are written."""
+    stem, _, ending = relative.rpartition(".")
+    small = f".{ending.lower()}"
+    return stem + small if small in SUFFIXES else relative
+
+
 def _compiled(glob: str) -> re.Pattern[str]:
     try:
-        return re.compile(_translated(glob))
+        return re.compile(_translated(_with_small_ending(glob)))
     except re.error:  # a range such as [z-a]: a shell takes it literally
         return re.compile(re.escape(glob))
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
-from pytest_rageval.cases.discovery import find_case_files
+from pytest_rageval.cases.discovery import find_case_files, unread_note
 from pytest_rageval.cases.gold_places import unwinnable
 from pytest_rageval.cases.loading import load_file
 from pytest_rageval.cases.note_folder import NoteFolder
@@ -195,6 +195,9 @@ def look_at_cases(project: Project) -> Iterator[Diagnosis]:
         yield failure(f"{len(problems) - MOST_PROBLEMS} more problems", VALIDATE, VALIDATE)
     for problem in pattern_problems(project.root, globs, files):
         yield failure(problem)
+    unread = unread_note(files, project.root)
+    if unread is not None:
+        yield warning(unread)
     number = sum(len(file.cases) for file in loaded)
     yield success(f"{counted(number, 'case')} in {counted(len(files), 'file')}")
 

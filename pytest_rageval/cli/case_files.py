@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -11,12 +12,15 @@ import click
 
 from pytest_rageval.cases.discovery import case_files_of, find_case_files
 from pytest_rageval.cases.loading import CaseFile, load_file, looks_like_cases, path_text
+from pytest_rageval.cases.masked_keys import without_masked_keys
 from pytest_rageval.cases.project_cases import files_at, load_files, pattern_problems, sound_cases
 from pytest_rageval.cli.options import EXISTING
 from pytest_rageval.comparison.case_filter import filtered_keys
 from pytest_rageval.config.files import case_globs
 from pytest_rageval.config.project import Project, find_root
 from pytest_rageval.errors import CaseError, SettingsError
+from pytest_rageval.io.environment_secrets import secrets_of_environment
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.assertions import checked_metric_names
@@ -41,7 +45,8 @@ def case_files(paths: Sequence[Path]) -> list[CaseFile]:
     if not files:
         raise click.UsageError(problem)
     registry = load_registry()
-    return [checked_metric_names(load_file(path, here), registry) for path in files]
+    mask = Mask(secrets_of_environment(os.environ))
+    return [without_masked_keys(checked_metric_names(load_file(path, here), registry), mask) for path in files]
 
 
 def unmatched_patterns(files: Iterable[CaseFile]) -> list[str]:
@@ -111,7 +116,9 @@ def select_cases(project: Project, wanted: CaseChoice) -> CaseSelection:
     named_files = _named_files(project, wanted.places, found_files)
     paths = list(dict.fromkeys([*found_files, *named_files]))
     registry = load_registry()
-    files = tuple(checked_metric_names(file, registry) for file in load_files(project, paths))
+    mask = Mask(project.settings.secrets())
+    loaded = load_files(project, paths)
+    files = tuple(without_masked_keys(checked_metric_names(file, registry), mask) for file in loaded)
     asked_files = [file for file in files if not wanted.places or file.path in named_files]
     problems = list(chain.from_iterable(file.problems for file in asked_files))
     if not wanted.places:

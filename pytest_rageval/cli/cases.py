@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from pytest_rageval.cases.discovery import unread_note
 from pytest_rageval.cases.drafts import ENDING, add_drafts, answer_draft, check_is_drafts, drafts_file_of
 from pytest_rageval.cases.loading import CaseFile, path_text
 from pytest_rageval.cases.project_cases import sound_cases
@@ -32,6 +34,7 @@ from pytest_rageval.cli.traces import cases_from_traces
 from pytest_rageval.comparison.case_diff import representative_trial
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.errors import SettingsError
+from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.json_text import json_text
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.messages import escape_text
@@ -106,6 +109,9 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
             click.echo(problem)
         counts = (counted(len(files), "file"), counted(number, "case"), counted(len(problems), "problem"))
         click.echo(", ".join(counts))
+    unread = unread_note([file.path for file in files], Path.cwd())
+    if unread is not None:
+        click.secho(unread, fg="yellow", err=True)
     if unmatched:
         raise SystemExit(2)
     raise SystemExit(1 if problems else 0)
@@ -125,7 +131,7 @@ def stats(paths: Sequence[Path], *, as_json: bool) -> None:
     PATHS as for `validate`. Records with problems are counted separately.
     """
     files = case_files(paths)
-    counts = _counts(files)
+    counts = Mask(secrets_of_environment(os.environ)).value(_counts(files))
     problems = sum(len(file.problems) for file in files)
     number = sum(len(file.cases) for file in files)
     if as_json:

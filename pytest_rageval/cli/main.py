@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -124,6 +126,7 @@ def rageval() -> None:
 
 def main() -> None:
     """Entry point: 0 fine, 1 a check failed, 2 wrong usage."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         take_any_text(stream, is_for_click=True)
     texts = CommandTexts()
@@ -134,6 +137,17 @@ def main() -> None:
             _end_with(texts, *error.problems)
         except OSError as error:  # a folder that cannot be written, a disk that is full
             _end_with(texts, f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _open_missing_streams() -> None:
+    """Give the process the streams that it was started without, as by `<&-` or `>&-`."""
+    null = Path(os.devnull)
+    if sys.stdin is None:
+        sys.stdin = null.open(encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = null.open("w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = null.open("w", encoding="utf-8")
 
 
 def _end_with(texts: CommandTexts, *problems: str) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from pytest_rageval.cases.discovery import unread_note
 from pytest_rageval.cli.case_files import BrokenCaseFiles, CaseChoice, select_cases
 from pytest_rageval.cli.options import (
     BROKEN_CASES,
@@ -32,7 +33,7 @@ from pytest_rageval.config.options import kind_of
 from pytest_rageval.config.project import Project, find_project
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.config.settings_sources import load_settings
-from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError
+from pytest_rageval.errors import JudgeUnavailable, RagevalError, SettingsError, without_pytest
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
 from pytest_rageval.providers import BATCHED
@@ -206,6 +207,9 @@ def run_project(
         problems = screen.problems(_why_no_case(prepared, wanted))
         commands = [] if cases.cases else ["rageval init --yes"]
         return NO_CASES, {"problems": problems, "next": commands}
+    unread = unread_note(cases.paths, prepared.project.root)
+    if unread is not None:
+        screen.line(unread, colour="yellow")
     target = make_target(prepared.project)
     # A dry run asks nothing: it checks files of answers only.
     is_checkable_unasked = kind_of(prepared.settings.target or "").is_checkable
@@ -217,7 +221,8 @@ def run_project(
         return 0, {"cases": len(cases.asked), "next": ["rageval run"]}
     with crew as workers:
         ended = CommandRun(prepared, cases, target, screen, workers, left_out_judge)
-        ended.take_all_steps()
+        with without_pytest():
+            ended.take_all_steps()
         code = ended.show()
         content = ended.outcome()
         if is_batched and ended.finished is not None and not ended.is_interrupted:

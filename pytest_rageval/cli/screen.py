@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from textwrap import indent
 
 import click
@@ -31,7 +32,8 @@ class Screen:
         return printable(self.mask.output(text))
 
     def line(self, text: str, *, colour: str | None = None) -> None:
-        click.secho(self.clean(text), fg=colour)
+        with _named_output():
+            click.secho(self.clean(text), fg=colour)
 
     def problems(self, *problems: str) -> list[str]:
         """Print problems, a line each."""
@@ -90,10 +92,21 @@ class CaseProgress:
 
     def wipe(self) -> None:
         self._count.wipe()
-        sys.stdout.flush()
+        with _named_output():
+            sys.stdout.flush()
 
     def _in_flight(self) -> str:
         tally = self._tally
         cost = f", ${tally.cost_usd:.2f}" if tally.cost_usd else ""
         counts = f" · {tally.judged} judged, {tally.in_flight} in flight{cost}{self._workers()}"
         return ", ".join([counts, *tally.allowances()])
+
+
+@contextmanager
+def _named_output() -> Iterator[None]:
+    """Name what could not be written: without a name, the folder of the run would be blamed for a full device."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise

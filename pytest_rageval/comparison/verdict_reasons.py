@@ -12,7 +12,7 @@ from pytest_rageval.comparison.renamed_cases import renamed_words
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.runs.flaky_cases import flaky_counts
-from pytest_rageval.runs.reservations import unjudged_counts
+from pytest_rageval.runs.reservations import leak_words, unjudged_counts
 from pytest_rageval.text import amount_text, counted, cut, figures
 
 SHOWN_GATES = SHOWN_PROBLEMS = SHOWN_METRICS = 3
@@ -25,6 +25,7 @@ RECORDS_OF = "records of "
 OF_THE_RUN = frozenset({"completeness", "records", "verdicts", "examined", "baseline", "update-baseline"})
 """Names of problems that are no gate's text."""
 _END_OF_CLAUSE = re.compile(r"[:;]\s")
+_NAME_OF_RUN = re.compile(r"\Arun \S+: ")
 _LONGEST_PROBLEM = 120
 """Characters of a problem in the sentence; the whole of it stands below."""
 ANSWERS_NOT_MEASURED = "answers were not measured"
@@ -72,6 +73,7 @@ def reservations(facts: VerdictFacts, *, fails_build: bool) -> Iterator[str]:
         yield from facts.weaker_gates
         yield from _not_measured(facts)
     yield from _answers_without_gate(facts)
+    yield from leak_words(facts.metrics)
     yield from unjudged_counts(facts.metrics)
     if facts.cases and facts.cases == facts.outcome("skipped"):
         yield "nothing was examined"
@@ -236,7 +238,8 @@ def _problem_reason(name: str, problem: str) -> str:
         return f"gate {cut(name, _LONGEST_PROBLEM)} was not measured"
     if name.startswith(METRIC_FAILED):
         return f"{cut(name, _LONGEST_PROBLEM)} failed"
-    first_clause = _END_OF_CLAUSE.split(problem, maxsplit=1)[0]
+    # The sentence is about this run: its name says nothing of what is wrong.
+    first_clause = _END_OF_CLAUSE.split(_NAME_OF_RUN.sub("", problem, count=1), maxsplit=1)[0]
     return cut(first_clause, _LONGEST_PROBLEM)
 
 

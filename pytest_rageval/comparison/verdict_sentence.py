@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pytest_rageval.comparison.gate_lines import gate_name
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import pass_rate, passing_words, reasons_to_fail, reservations
-from pytest_rageval.runs.reservations import is_unjudged
+from pytest_rageval.runs.reservations import LEAKS, is_unjudged
 
 VerdictTone = Literal["red", "amber", "green", "grey"]
 SYMBOLS: Mapping[str, str] = {"red": "✘", "amber": "!", "green": "✔", "grey": "○"}
@@ -21,6 +21,7 @@ WORDS = (
     "Gate failed",
     "Errors",
     "Failed",
+    "Repeats a credential",
     "Partial",
     "Nothing examined",
     "Not judged",
@@ -172,6 +173,8 @@ def _failing_word(facts: VerdictFacts) -> str:
 
 def _amber_words(facts: VerdictFacts) -> Iterator[str]:
     """Yield the reasons that keep a run that passes from being good, the worst first."""
+    if facts.metrics.get(LEAKS):
+        yield "Repeats a credential"
     if facts.is_partial:
         yield "Partial"
     if facts.is_refused:
@@ -189,5 +192,5 @@ def _amber_words(facts: VerdictFacts) -> Iterator[str]:
         yield "Answers unmeasured"
     if facts.lost_retrieval:
         yield "Retrieval unmeasured"
-    if facts.changed:
+    if facts.changed or facts.removed:
         yield "Partly comparable"

@@ -56,7 +56,7 @@ def may_have_cases(root: Path, arguments: Sequence[str]) -> bool:
         return True
     for argument in arguments:
         word = argument.partition("::")[0]
-        if "rageval-" in word or word.endswith((".jsonl", ".csv")):
+        if "rageval-" in word or word.lower().endswith((".jsonl", ".csv")):
             return True
     return (root / "evalcases").is_dir() or any(root.glob(DEFAULT_CASES[-1]))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from typing import Literal, get_args
 
 from pytest_rageval.errors import SettingsError
@@ -200,8 +200,25 @@ def effective_gates(default: Iterable[Gate], table: Iterable[Gate], options: Ite
     in_force: dict[tuple[str, Statistic], list[Gate]] = {}
     for source in (default, table, options):
         for subject, gates in _by_subject(source).items():
+            _check_agreement(gates)
             in_force[subject] = _replaced(in_force.get(subject, []), gates)
     return tuple(chain.from_iterable(in_force.values()))
+
+
+def _check_agreement(gates: Sequence[Gate]) -> None:
+    """Raise SettingsError if one list switches a metric's gate off and sets a limit for the same cases."""
+    limits = [gate for gate in gates if not gate.off]
+    switched_off = [gate for gate in gates if gate.off]
+    for off, limit in product(switched_off, limits):
+        if off.when == limit.when:
+            off_text = _as_written(off)
+            limit_text = _as_written(limit)
+            raise SettingsError(f"gates '{off_text}' and '{limit_text}' contradict each other; leave one out")
+
+
+def _as_written(gate: Gate) -> str:
+    text = f"{gate.subject} off" if gate.off else str(gate)
+    return f"{text} when {gate.condition}" if gate.when else text
 
 
 def _by_subject(gates: Iterable[Gate]) -> dict[tuple[str, Statistic], list[Gate]]:
@@ -215,12 +232,14 @@ def _by_subject(gates: Iterable[Gate]) -> dict[tuple[str, Statistic], list[Gate]
 
 def _replaced(earlier: Iterable[Gate], gates: Sequence[Gate]) -> list[Gate]:
     """Return what is in force of one metric: the new gates, and the earlier ones in cases that no new one is for."""
-    if any(gate.off and not gate.when for gate in gates):
-        return []
     added = [gate for gate in gates if not gate.off]
+    if any(gate.off and not gate.when for gate in gates):
+        # Off for all cases but those that a condition names.
+        return added
     conditions = tuple(gate.when for gate in gates)
     if not all(conditions):
-        return added
+        exceptions = tuple(gate.when for gate in gates if gate.off)
+        return [gate if gate.when else replace(gate, unless=exceptions) for gate in added]
     narrowed = [replace(gate, unless=(*gate.unless, *conditions)) for gate in earlier]
     return [*narrowed, *added]
 
@@ -253,23 +272,32 @@ def _are_met(conditions: Conditions, case: EvalCase, kind: GoldKind) -> bool:
     return all(not facts_of(case, kind, name).isdisjoint(values) for name, values in conditions)
 
 
-def unknown_values(gates: Iterable[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
+def unknown_values(gates: Collection[Gate], cases: Iterable[EvalCase]) -> Iterator[str]:
     """Yield the written conditions over free text that no case meets: such a gate examines nothing and passes."""
-    conditional = [gate for gate in gates if gate.when and not gate.is_default]
+    conditional: dict[tuple[str, Conditions], None] = {}
+    for gate in gates:
+        if gate.when and not gate.is_default:
+            conditional[str(gate), gate.when] = None
+    for gate in gates:
+        for conditions in gate.unless:
+            # Of `METRIC off when …` nothing is left but the exception that it makes from an earlier gate.
+            if not any(conditions == when for _, when in conditional):
+                conditional[f"{gate.subject} off", conditions] = None
     if not conditional:
         return  # reading a million cases takes a minute
     known_values: dict[str, set[str]] = {name: set() for name in ("tag", *DESCRIPTIVE_NAMES)}
     for case in cases:
         for name, known in known_values.items():
             known |= facts_of(case, "none", name)
-    for gate in conditional:
-        for name, values in gate.when:
+    for written, conditions in conditional:
+        for name, values in conditions:
             if name not in known_values:
                 continue
             for value in values:
                 if value not in known_values[name]:
                     remedy = _known_value_remedy(value, known_values[name])
-                    yield f"gate '{gate} when {gate.condition}': no case has the {name} {value!r}; {remedy}"
+                    whole = f"{written} when {conditions_text(conditions)}"
+                    yield f"gate '{whole}': no case has the {name} {value!r}; {remedy}"
 
 
 def _known_value_remedy(value: str, known: Collection[str]) -> str:

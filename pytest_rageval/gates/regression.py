@@ -96,9 +96,23 @@ def regression_of(entry: Regression, place: str, registry: Registry, k: int) -> 
 
 
 def _directed(gate: RegressionGate, way: str, written: str) -> RegressionGate:
+    _check_tolerance(gate, written)
     if gate.word != way:
         metric = gate.measure.metric
         raise SettingsError(
             f"{written}: for {metric.name} {metric.better} is better, so only a {gate.word} can be a regression"
         )
     return gate
+
+
+def _check_tolerance(gate: RegressionGate, written: str) -> None:
+    """Raise SettingsError for a tolerance that no change exceeds: the gate would never fail."""
+    metric = gate.measure.metric
+    low, high = metric.scale
+    if metric.unit is not None or gate.tolerance < high - low:
+        return
+    remedy = ""
+    if 1 <= gate.tolerance < 100:
+        remedy = f"; did you mean '{gate.name} {gate.word} {gate.tolerance:g}%'?"
+    scale = f"the scale of {gate.name} is {low:g} to {high:g}"
+    raise SettingsError(f"{written}: {scale}, so that no {gate.word} is beyond {gate.tolerance:g}{remedy}")

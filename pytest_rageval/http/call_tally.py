@@ -16,12 +16,14 @@ class CallTally:
     queued_ms      before the first request
     retry_wait_ms  from the first request to the last
     ttft_ms        from the last request to the first token of a streamed answer; None if it was no stream
+    has_masked     whether a reply repeated a credential that it was sent
     """
 
     requests: int = 0
     queued_ms: float = 0.0
     retry_wait_ms: float = 0.0
     ttft_ms: float | None = None
+    has_masked: bool = False
 
 
 _tally: ContextVar[CallTally | None] = ContextVar("rageval_tally", default=None)
@@ -41,6 +43,12 @@ def note_first_token(ttft_ms: float) -> None:
         tally.ttft_ms = ttft_ms
 
 
+def note_masked() -> None:
+    """Note that a credential in a reply was masked."""
+    if (tally := _tally.get()) is not None:
+        tally.has_masked = True
+
+
 @contextmanager
 def tallied() -> Iterator[CallTally]:
     """Count the requests sent inside the block; an outer block counts them too."""
@@ -54,6 +62,8 @@ def tallied() -> Iterator[CallTally]:
         add_to_tally(tally.requests, tally.queued_ms, tally.retry_wait_ms)
         if tally.ttft_ms is not None:
             note_first_token(tally.ttft_ms)
+        if tally.has_masked:
+            note_masked()
 
 
 class CallClock:

@@ -19,6 +19,7 @@ import httpx
 from pytest_rageval.http.address import checked_headers, proxy_of, without_user
 from pytest_rageval.http.attempts import AttemptCount, RetryRule, make_attempts
 from pytest_rageval.http.call_limit import CallLimit, Limits
+from pytest_rageval.http.call_tally import note_masked
 from pytest_rageval.http.connection import HttpConnection, ProxyAddress, Reply, StaleConnection, send_to_app
 from pytest_rageval.http.failures import (
     REPEATABLE_STATUS,
@@ -282,7 +283,10 @@ class SlottedClient:
         if meant != status:
             raise self._error_of(call, incoming, body, meant, seconds_left)
         # A server may repeat the credentials that it was sent, as an echo or in an error.
-        return HttpReply(status, headers, call.to.mask.bytes(body), call.count.sent)
+        public_body = call.to.mask.bytes(body)
+        if public_body != body:
+            note_masked()
+        return HttpReply(status, headers, public_body, call.count.sent)
 
     def _error_of(
         self, call: _Call, incoming: Reply, beginning: bytes, status: int, seconds_left: float

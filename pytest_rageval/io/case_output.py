@@ -196,7 +196,9 @@ class Stream:
         self._beneath.flush()
 
     def close(self) -> None:
-        self._beneath.close()
+        # User code may close what it prints to, and not what the run is shown on.
+        if self._output() is None:
+            self._beneath.close()
 
     def reconfigure(self, **how: Any) -> None:
         self._beneath.reconfigure(**how)

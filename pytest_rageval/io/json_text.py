@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 # JSON escapes control characters below the space, but not DEL, C1, line and paragraph separators, direction marks
-# and lone surrogates. `##[` and `##vso[` are commands of Azure and GitHub anywhere in a line.
+# and lone surrogates. `##[`, `##vso[` and `##teamcity[` are commands of CI services anywhere in a line.
 _HARMFUL = re.compile(
-    r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#(?:vso)?\[)", re.IGNORECASE
+    r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]|#(?=#[a-z]{0,20}\[)", re.IGNORECASE
 )
-_COMMAND = re.compile(r"##[\[vV]")
-"""In every text with a CI command. A sixth of the time of exact searches: records are full of headings."""
+_COMMAND = re.compile(r"##[a-zA-Z]{0,20}\[")
+"""In every text with a CI command."""
 _ON_ONE_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 

@@ -41,7 +41,9 @@ class OwnJudge(BaseJudge):
 
     async def judge(self, request: JudgeRequest) -> Judgement:
         """Ask the object."""
-        return await abandonable(self._own.judge(request))
+        judging = self._own.judge(request)
+        # What answers at once is run without a loop, in which another task could be left behind.
+        return await (judging if self.answers_at_once else abandonable(judging))
 
     async def check(self) -> str | None:
         """Ask the object whether it can judge, if it has such a method."""

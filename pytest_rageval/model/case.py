@@ -369,6 +369,8 @@ class Answer:
     indexing_coverage: Mapping[str, Json] | None = None
     tool_calls: tuple[ToolCall, ...] | None = None
     extra: Mapping[str, Json] = field(default_factory=dict)
+    repeats_credential: bool = False
+    """Whether a known credential stood in it, which is masked."""
 
     @property
     def searches(self) -> tuple[ToolCall, ...]:

@@ -11,11 +11,12 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile, load_file
+from pytest_rageval.cases.masked_keys import without_masked_keys
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.config.project import Project
 from pytest_rageval.config.settings import Settings
@@ -24,6 +25,7 @@ from pytest_rageval.errors import RagevalError
 from pytest_rageval.io.case_output import Output
 from pytest_rageval.io.environment_secrets import secrets_of_environment
 from pytest_rageval.io.masking import Mask
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.metrics.assertions import checked_metric_names
 from pytest_rageval.model import CaseResult, EvalCase
 from pytest_rageval.plugin.case_hook import marked_cases, metrics_of_hook, with_case_hook
@@ -147,7 +149,13 @@ class ActiveSession:
 
     def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector:
         self.session.collected.append(path)
-        self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self))
+        named: dict[str, Any] = {}
+        relative = os.path.relpath(path, self.session.root)
+        shown = escape_text(relative)
+        if shown != relative:
+            # pytest prints node ids as they are: a line break in a name could begin a command to a CI service.
+            named |= {"nodeid": shown, "name": escape_text(path.name)}
+        self._collectors.append(EvalFile.from_parent(parent, path=path, runner=self, **named))
         return self._collectors[-1]
 
     def pytest_collection_finish(self) -> None:
@@ -165,6 +173,7 @@ class ActiveSession:
             file = with_case_hook(file, self.session.of_pytest)
             if self.is_prepared:
                 file = checked_metric_names(file, self.prepared.plan.registry)
+                file = without_masked_keys(file, self.prepared.mask)
             self._files[path] = file
         return self._files[path]
 

@@ -18,6 +18,7 @@ import pytest
 from pytest_rageval.comparison.outcomes import Ending
 from pytest_rageval.errors import GateFailure
 from pytest_rageval.io.collector import no_collection
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.model import CaseResult, EvalCase, turn_id
 from pytest_rageval.model.case_fields import descriptions_of
 from pytest_rageval.plugin.light_session import one_case
@@ -128,7 +129,7 @@ class EvalItem(pytest.Function):
     def location(self) -> tuple[str, int | None, str]:
         """Return pytest's location; the path is made relative for the first item of a file only."""
         if self.file.place is None:
-            self.file.place = super().location[0]
+            self.file.place = escape_text(super().location[0])
         _, line, name = self.reportinfo()
         return self.file.place, line, name
 

@@ -15,12 +15,13 @@ import pytest
 
 from pytest_rageval.cases.discovery import (
     NO_CASES,
-    SUFFIXES,
     case_files_of,
+    has_case_suffix,
     is_case_file,
     is_reference_file,
     literal_folder,
     unmatched_globs,
+    unread_note,
 )
 from pytest_rageval.config.files import case_globs, has_table, reports_of
 from pytest_rageval.config.options import OPTIONS
@@ -114,7 +115,7 @@ class LightSession:
     def owns(self, path: Path) -> bool:
         """Return True if this is a case file: found by the globs, or named and with a case as its first record."""
         # The suffix first: this is asked of every file of every suite.
-        if path.suffix not in SUFFIXES or path.is_relative_to(self.reports_folder):
+        if not has_case_suffix(path) or path.is_relative_to(self.reports_folder):
             return False
         is_named = path in self.named_files
         if is_case_file(path, self.root, self.globs):
@@ -127,7 +128,7 @@ class LightSession:
 
     def is_faulty(self, path: Path) -> bool:
         """Return True if this file is named like a case file: if it is not collected, its mistakes are shown."""
-        is_named = path.suffix in SUFFIXES and path in self.named_files
+        is_named = has_case_suffix(path) and path in self.named_files
         return is_named and not any(mark in path.name for mark in NO_CASES)
 
     def files_to_collect(self) -> list[Path]:
@@ -220,6 +221,9 @@ class LightSession:
         are_named = self.config.args_source is pytest.Config.ArgsSource.ARGS
         if any("::" in place for place in self.config.args) or (are_named and self.named_files):
             return
+        unread_files = unread_note(self.found_files, self.root)
+        if unread_files is not None:
+            yield f"rageval: {unread_files}"
         inside = {*self.files_to_collect()}
         outside = [path for path in self.found_files if path not in inside]
         if outside:

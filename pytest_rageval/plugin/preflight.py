@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_rageval.cases.loading import CaseFile
+from pytest_rageval.io.messages import escape_text
 from pytest_rageval.plugin.items import fixture_definition, hands_on
 from pytest_rageval.plugin.light_session import FIXTURES, LightSession
 
@@ -24,8 +25,9 @@ def report_patterns(session: pytest.Session, problems: Sequence[str]) -> None:
 
 def report_problems(session: pytest.Session, files: list[CaseFile], *, ends_session: bool = True) -> None:
     """Report broken case files as collection errors; end the session at once, unless it goes on to collect."""
-    broken = [(str(file.path.relative_to(session.config.rootpath)), file.problems) for file in files if file.problems]
-    for nodeid, problems in broken:
+    broken = [(file.path.relative_to(session.config.rootpath), file.problems) for file in files if file.problems]
+    for path, problems in broken:
+        nodeid = escape_text(str(path))
         report = pytest.CollectReport(nodeid, "failed", "\n".join(problems), [])
         session.config.hook.pytest_collectreport(report=report)
     if broken and ends_session and not session.config.option.continue_on_collection_errors:

@@ -37,7 +37,6 @@ from pytest_rageval.runs.causes import with_cause
 from pytest_rageval.runs.decision_hash import labelled_gold, regated_hash
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.reader import StoredRun
-from pytest_rageval.runs.records.line_form import RESULTS
 from pytest_rageval.runs.records.result_line import verdict_record
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.stored_plan import plan_of, settings_of
@@ -83,15 +82,8 @@ def regate(run: StoredRun, plan: Plan, baseline: Side | None) -> FinishedRun:
     for records in run.cases():
         for record in _gated(records, plan, baseline):
             writer.note(record)
-    extent = replace(same_extent(writer, earlier), damage=_damage(run))
+    extent = replace(same_extent(writer, earlier), damage=run.undecidable)
     return conclude(writer, plan, extent, baseline)
-
-
-def _damage(run: StoredRun) -> str | None:
-    """Return why no verdict counts: records are not those that the run wrote, or are not there at all."""
-    if run.has_records or not run.finished_metrics["total_tests"]:
-        return run.damage
-    return f"run {run.run_id}: {RESULTS} is not there, so that no case can be decided; bring it along, or run it again"
 
 
 def _gated(records: Sequence[Line], plan: Plan, baseline: Side | None) -> Iterator[Line]:

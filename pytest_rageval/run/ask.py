@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from dataclasses import replace
 
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import JudgeError, TargetError, ends_the_run, message_of
@@ -67,7 +68,9 @@ async def ask_system(
         if ends_the_run(error):
             raise
         return Problem("exception", raised(error, mask))
-    return mask.value(answer)
+    masked = mask.value(answer)
+    # A text without credentials comes back as the same object.
+    return masked if masked is answer else replace(masked, repeats_credential=True)
 
 
 def _captured() -> AbstractContextManager[object]:

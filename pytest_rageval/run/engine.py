@@ -162,6 +162,8 @@ async def _asked(
     timings = _ask_timings(queue_ms, _ms(started), tally) if target.is_called else Timings(queue_ms)
     if isinstance(answer, Problem):
         return AskFailure(answer, timings)
+    if tally.has_masked and not answer.repeats_credential:
+        answer = replace(answer, repeats_credential=True)
     if places is not None:
         await asyncio.sleep(0)  # the next call that waits for the place is sent before we compute
     return TimedAnswer(_fit(answer, plan), timings)

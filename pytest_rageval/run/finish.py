@@ -36,7 +36,7 @@ from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 from pytest_rageval.runs.record_seal import RECORDED
-from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, still_left_out
+from pytest_rageval.runs.reservations import RERUN, judge_left_out, reruns, skip_notes, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
 from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
 from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
@@ -126,6 +126,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
     problems = dict(run_problems(plan, extent, rows, comparison, lost, is_partial=info.is_partial))
     for name, error in metric_errors(metrics["metrics"]).items():
         problems[f"{METRIC_FAILED}{name}"] = error
+    problems = plan.mask.value(problems)
     metrics["can_be_baseline"] = _is_advised_as_baseline(plan, extent, metrics, problems)
     finished = FinishedRun(
         metrics,
@@ -136,7 +137,7 @@ def conclude(writer: RunWriter, plan: Plan, extent: Extent, baseline: Side | Non
         notes=(),
         is_unfinished=bool(lost or extent.unreached),
     )
-    notes = tuple(_notes(finished, writer, plan, trials, comparison, baseline))
+    notes = plan.mask.value(tuple(_notes(finished, writer, plan, trials, comparison, baseline)))
     return _with_verdict(replace(finished, notes=notes), plan, extent)
 
 
@@ -149,7 +150,8 @@ def _measured(
     recorded: Collection[str],
 ) -> dict[str, Any]:
     """Return metrics.json as far as it follows from this run alone."""
-    metrics = aggregate(trials, plan, info)
+    # The description and gates may hold a credential, as records may not.
+    metrics = plan.mask.value(aggregate(trials, plan, info))
     if extent.is_judge_left_out:
         metrics |= judge_left_out(rows)
     elif extent.earlier is not None and metrics["judge"] is None:
@@ -170,7 +172,7 @@ def _observed_config(writer: RunWriter, plan: Plan, trials: Sequence[Row], rows:
     }
     config |= flat_names(config)
     config[GATES] = gates_in_effect(rows, plan)
-    return config
+    return plan.mask.value(config)
 
 
 def _stated_versions(writer: RunWriter) -> Mapping[str, Any]:
@@ -361,6 +363,7 @@ def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished
             f"the system sends {fields} at the top level of its answers, where "
             "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
         )
+    yield from skip_notes(finished.rows)
     again = reruns(cases_of(trials)).get(RERUN)
     if again:
         yield f"passed only when run again: {listed(again)}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 from pytest_rageval.comparison.outcomes import Ending, ending
 from pytest_rageval.errors import RagevalError, SettingsError
+from pytest_rageval.io.abandoning import abandonable
 from pytest_rageval.io.case_output import Output, Routing, routed_streams
 from pytest_rageval.judges.cache.sqlite_cache import project_cache
 from pytest_rageval.judges.judge import BaseJudge
@@ -36,6 +38,8 @@ from pytest_rageval.runs.results_file import InterruptedRun, RunJournal, RunWrit
 from pytest_rageval.targets.target import BaseTarget
 from pytest_rageval.text import cut
 
+CLOSE_WITHIN_S = 5.0
+"""Seconds for a target or judge to close; the run is over, and only code of the project takes longer."""
 INTERRUPTED = 2
 """The exit status of a run that a signal ended."""
 _LONGEST_FAILURE = 120
@@ -73,7 +77,7 @@ class OngoingRun:
         self.config_hash = config_hash
         self.own_writer = own_writer
         self.unfinished = InterruptedRun(folder.path) if folder is not None and is_resumed else None
-        self.journal = RunJournal(folder, prepared.settings, worker, self.unfinished)
+        self.journal = RunJournal(folder, prepared.plan, worker, self.unfinished)
         self.loop = loop or BackgroundLoop(prepared.settings.longest_call)
         self._owns_loop = loop is None
         self.prefetcher = Prefetcher(prepared.plan, self.journal.find, self.journal.keep, self.loop)
@@ -299,7 +303,7 @@ class OngoingRun:
         """Close targets and judges on the loop on which they were used; a blocked one is abandoned with its thread."""
         for part in parts:
             if part is not None and not self.loop.is_blocked:
-                self.loop.run(part.aclose())
+                self.loop.run(_close(part))
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -374,3 +378,14 @@ def _writer_of(prepared: Preparation, config: Mapping[str, Any]) -> RunWriter:
     except OSError as error:
         remedy = "make room, or set another folder with reports"
         raise SettingsError(f"reports: {error.filename} cannot be written: {error.strerror}; {remedy}") from None
+
+
+async def _close(part: BaseTarget | BaseJudge) -> None:
+    """Close a target or judge; leave it behind if it does not end."""
+    limit = asyncio.timeout(CLOSE_WITHIN_S)
+    try:
+        async with limit:
+            await abandonable(part.aclose())
+    except TimeoutError:
+        if not limit.expired():
+            raise

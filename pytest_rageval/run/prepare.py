@@ -104,6 +104,7 @@ def prepare(
             assumed = _metrics_to_come(settings, registry, root)
             registry = with_added_metrics(registry, {unknown.name for unknown in assumed})
         plan = problems.attempt(make_plan, settings, registry, root)
+    problems.attempt(_check_run_id, settings)
     problems.attempt(check_reports, project.reports)
     problems.attempt(lambda: project.notes)
     if not is_worker:
@@ -138,6 +139,13 @@ def _metrics_to_come(settings: Settings, registry: Registry, root: Path) -> list
             return []
         return unknown
     return []
+
+
+def _check_run_id(settings: Settings) -> None:
+    """Raise SettingsError if the run's id holds a credential: it names the folder, and stands in every report."""
+    run_id = settings.run_id or ""
+    if Mask(settings.secrets()).text(run_id) != run_id:
+        raise SettingsError("--rageval-run-id holds a credential of the environment; name the run otherwise")
 
 
 def _with_run_id(project: Project) -> Project:

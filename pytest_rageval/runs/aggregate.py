@@ -24,12 +24,13 @@ from pytest_rageval.runs.conversation_counts import (
 )
 from pytest_rageval.runs.conversation_intervals import run_interval
 from pytest_rageval.runs.flaky_cases import flaky_cases, new_failure_counts
-from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages
+from pytest_rageval.runs.flat_aggregates import flat_aggregates, flat_averages, only_averages
 from pytest_rageval.runs.judge_notes import judges_in_short
 from pytest_rageval.runs.latency_and_cost import cost_of, latency_of, operations_of, statistics_of
 from pytest_rageval.runs.repeated_trials import case_trials, repeats
 from pytest_rageval.runs.reservations import (
     doubts_in,
+    leaks,
     not_judged,
     open_abstentions,
     reruns,
@@ -70,12 +71,13 @@ def aggregate(trials: Iterable[Row], plan: Plan, info: RunInfo) -> dict[str, Any
     metrics |= {measure.name: _run_metric(measure, facts, info.expected, plan) for measure in plan.run_measures}
     breakdowns = {name: _breakdown(rows, name, scored, plan.settings.k) for name in BREAKDOWNS}
     aggregates = flat_aggregates(metrics, info.coverage, plan.settings.k)
-    aggregates["by_tag"] = {tag: _only_averages(group) for tag, group in breakdowns["tag"].items()}
+    aggregates["by_tag"] = {tag: only_averages(group) for tag, group in breakdowns["tag"].items()}
     gates = [run_gate_result(gate, metrics[gate.name], values_of(rows, gate.name)) for gate in plan.run_gates]
     return {
         **_about_run(plan, info),
         **_counts(rows),
         **_reservations(rows),
+        **leaks(trials),
         **unmeasured_answers(rows, layers, is_retrieval_only=plan.settings.retrieval_only),
         **unmeasured_retrieval(rows),
         **_flaky(rows, facts),
@@ -158,10 +160,6 @@ def _volatile(trials: Sequence[Row], rows: Sequence[Row], info: RunInfo) -> dict
         "cache_hit_rate": hit_rate,
         **new_failure_counts(rows),
     }
-
-
-def _only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in group.items() if name.endswith("_avg")}
 
 
 def _causes(rows: Iterable[Row]) -> list[dict[str, Any]]:

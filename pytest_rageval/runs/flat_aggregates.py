@@ -47,3 +47,8 @@ def with_aliases(metrics: Mapping[str, Any]) -> dict[str, Any]:
     aggregates["latency"] = {name: latency.get(name) for name in ("p50_ms", "p95_ms", "total_ms")}
     aggregates["cost"] = {name: cost.get(name) for name in ("judge_total_usd", "judge_total_tokens")}
     return {**metrics, "aggregate_metrics": aggregates}
+
+
+def only_averages(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the averages of a group, without its counts."""
+    return {name: value for name, value in group.items() if name.endswith("_avg")}

@@ -150,10 +150,20 @@ class StoredRun:
         """Return True if all records that are there are those of the run."""
         return self._damage is None or self._damage.can_be_resumed
 
+    @property
+    def undecidable(self) -> str | None:
+        """Return why no case can be decided again: records are damaged, or not there at all; None if they are whole."""
+        if self.has_records or not self.finished_metrics["total_tests"]:
+            return self.damage
+        return (
+            f"run {self.run_id}: {RESULTS} is not there, so that no case can be decided; bring it along, or run it "
+            "again"
+        )
+
     def check_records(self) -> None:
         """Raise SettingsError if the records are not those that the run wrote: what is made of them would be false."""
-        if self.damage is not None:
-            raise SettingsError(self.damage)
+        if self.undecidable is not None:
+            raise SettingsError(self.undecidable)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of results.jsonl, except a last line that was cut off."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_rageval.errors import CaseError, SettingsError, TargetError
+from pytest_rageval.io.masking import MASK
 from pytest_rageval.io.messages import Findings, Report, Unsound, shown_value
 from pytest_rageval.io.sealed_lines import DamagedLineError, lines_of
 from pytest_rageval.io.strict_json import Positions
+from pytest_rageval.language.words import fold
 from pytest_rageval.model import Answer, AskRequest
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, record_of
+from pytest_rageval.runs.records.observation_line import marked
 from pytest_rageval.targets.native_contract import read_response
 from pytest_rageval.targets.target import BaseTarget, Surroundings
 
@@ -46,6 +50,8 @@ class RecordedTarget(BaseTarget):
         self.name = name or f"run:{run.name}"
         self.notes: list[str] = []
         self._answers: dict[tuple[str, int], Answer] = {}
+        self._asked: dict[tuple[str, int], Mapping[str, Any]] = {}
+        """What was sent for each answer, as in its case."""
         self._rewrites: dict[tuple[str, int], tuple[str, Answer]] = {}
         """The rewrite that was asked, and the answer to it."""
         path = run / OBSERVATIONS
@@ -66,6 +72,10 @@ class RecordedTarget(BaseTarget):
         if answer is None:
             trial = f", trial {request.trial}" if request.trial else ""
             raise TargetError("missing", f"{self.name}: no answer is recorded for {request.case_key}{trial}")
+        changed = _changed(self._asked[request.case_key, request.trial], request)
+        if changed:
+            what = f"the {' and the '.join(changed)} of {request.case_key} changed since it was asked"
+            raise TargetError("invalid_response", f"{self.name}: {what}; ask the system itself")
         return answer
 
     def _rewritten_answer(self, request: AskRequest) -> Answer:
@@ -87,10 +97,12 @@ class RecordedTarget(BaseTarget):
         try:
             record = record_of(line)
             if record.get("answer") is not None:  # null if the query failed
-                self._answers[record["case_key"], record["trial"]] = read_response(record["answer"])
+                key = (record["case_key"], record["trial"])
+                self._answers[key] = marked(read_response(record["answer"]), record)
+                self._asked[key] = _asked_of(record)
             rewrite = record.get("rewrite")
             if isinstance(rewrite, Mapping) and rewrite.get("answer") is not None:
-                answer = read_response(rewrite["answer"])
+                answer = marked(read_response(rewrite["answer"]), rewrite)
                 self._rewrites[record["case_key"], record["trial"]] = (str(rewrite.get("question")), answer)
         except DamagedLineError as damage:
             if line.endswith(b"\n"):
@@ -101,3 +113,41 @@ class RecordedTarget(BaseTarget):
             problems = Findings()
             problems.include(("answer",), unsound.findings)
             report.add_findings(number, problems, None, Positions(line.decode()).column)
+
+
+def _asked_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a line says was sent to the system: the members of its case that a request has, too."""
+    case = record.get("case")
+    if not isinstance(case, Mapping):
+        return {}
+    asked = {name: case.get(name) for name in (QUESTION, *_SCOPE)}
+    # The history of a turn is what the system said before, which the run itself repeats.
+    if case.get("turn") is None:
+        asked["history"] = case.get("history")
+    return asked
+
+
+QUESTION = "question"
+_SCOPE = ("vaults", "folders", "contexts")
+
+
+def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
+    """Return what is asked otherwise now: an id alone may be that of another question."""
+    changed = []
+    question = asked.get(QUESTION)
+    # A question in which a credential was masked cannot be compared.
+    if isinstance(question, str) and MASK not in question and fold(question) != fold(request.question):
+        changed.append(QUESTION)
+    for name in _SCOPE:
+        now = getattr(request, name)
+        if name in asked and _differs(asked[name], now):
+            changed.append(name)
+    if "history" in asked:
+        history = [turn._asdict() for turn in request.history or ()]
+        if _differs(asked["history"], history):
+            changed.append("history")
+    return changed
+
+
+def _differs(recorded: Sequence[Any] | None, now: Sequence[Any] | None) -> bool:
+    return list(recorded or ()) != list(now or ())

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.matching.dialects import worst_doubt
 from pytest_rageval.runs.row import Row
-from pytest_rageval.text import counted
+from pytest_rageval.text import counted, excerpt
 
 UNJUDGED = "not_judged"
 """The key in metrics.json; a run whose answers were all judged, or that has no judge, is without it."""
@@ -18,6 +19,8 @@ ANSWERS_UNMEASURED = "answers_unmeasured"
 """The key in metrics.json of a run that measured no answers, though it had answers to measure."""
 RETRIEVAL_UNMEASURED = "retrieval_unmeasured"
 """The key in metrics.json of the number of cases whose gold names places that no gate could look for; absent if 0."""
+LEAKS = "answers_with_credentials"
+"""The key in metrics.json of the cases whose answers repeat a credential; a run without any is without it."""
 OF_RETRIEVAL = frozenset(
     {
         "recall_any",
@@ -158,3 +161,35 @@ def doubts_in(rows: Sequence[Row]) -> dict[str, Any]:
     if not golds:
         return {}
     return {"doubts": {"golds": dict(sorted(golds.items())), "cases": cases}}
+
+
+def leaks(trials: Iterable[Row]) -> dict[str, Any]:
+    """Return the keys of the cases in which a trial's answer repeats a credential; empty if there are none."""
+    keys = sorted({row.key for row in trials if row.repeats_credential})
+    return {LEAKS: keys} if keys else {}
+
+
+def leak_words(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Yield `the answers of 2 cases repeat a credential (masked)`."""
+    keys = metrics.get(LEAKS)
+    if not keys:
+        return
+    subject = "the answer of 1 case repeats" if len(keys) == 1 else f"the answers of {len(keys):,} cases repeat"
+    yield f"{subject} a credential (masked): {listed(keys)}"
+
+
+MOST_REASONS = 5
+LONGEST_REASON = 120
+"""How many reasons for skipped cases are shown, and how many characters of each."""
+BY_PYTEST = "Skipped: "
+"""The beginning of the reason of a case that a mark or pytest.skip() left out."""
+
+
+def skip_notes(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield how many cases marks and pytest.skip() left out, by the reason that they give."""
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        if row.outcome == "skipped" and (row.message or "").startswith(BY_PYTEST):
+            reasons[(row.message or "").removeprefix(BY_PYTEST)] += 1
+    for reason, number in sorted(reasons.items())[:MOST_REASONS]:
+        yield f"{counted(number, 'case')} skipped: {excerpt(reason, LONGEST_REASON) or 'no reason given'}"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.gates.verdict import over_trials
 from pytest_rageval.io.atomic import write_json
@@ -277,10 +276,11 @@ class RunJournal:
     """The files that one process writes: those of the run, of a worker if it is named, or none without a folder."""
 
     def __init__(
-        self, folder: RunFolder | None, settings: Settings, worker: str | None, unfinished: InterruptedRun | None
+        self, folder: RunFolder | None, plan: Plan, worker: str | None, unfinished: InterruptedRun | None
     ) -> None:
         self._folder = folder
-        self._settings = settings
+        self._settings = plan.settings
+        self._mask = plan.mask
         self._worker = worker
         self._unfinished = unfinished
 
@@ -296,7 +296,7 @@ class RunJournal:
         lines: list[bytes] = []
         for trial, each in zip(trials, observed, strict=True):
             try:
-                lines.append(observation_line(trial, each, self._settings))
+                lines.append(observation_line(trial, each, self._settings, self._mask))
                 kept.append(each)
             except (ValueError, TypeError, RecursionError) as error:
                 kept.append(AskFailure(Problem("record", f"what was observed cannot be written as JSON: {error}")))

@@ -16,6 +16,7 @@ from pytest_rageval.model.case_fields import DESCRIPTIVE_FIELDS, descriptions_in
 from pytest_rageval.runs.case_place import case_id
 from pytest_rageval.runs.causes import Cause, recorded_causes
 from pytest_rageval.runs.records.attempt_fields import confirmation_in
+from pytest_rageval.runs.records.line_form import REPEATS_CREDENTIAL
 from pytest_rageval.runs.rewritten_follow_ups import follow_up_of, over_trials_of_follow_up
 
 ASK_FAILED = frozenset(
@@ -134,6 +135,8 @@ class Row:
     """What the attempts came to, if the case newly failed."""
     follow_up: RewrittenFollowUp | None = None
     """Its scores asked as its rewrite beside those in conversation, where that was asked for."""
+    repeats_credential: bool = False
+    """Whether a credential was masked in the answer."""
     is_own_test: bool = False
     """Whether a test of the project's own evaluated the case, whose node id follows the case in the key."""
 
@@ -219,6 +222,7 @@ class Row:
         self.confirms = record.get("confirms", 0)
         self.records = record.get("records")
         self.confirmation = confirmation_in(verdict)
+        self.repeats_credential = record.get(REPEATS_CREDENTIAL, False)
         self.follow_up = follow_up_of(record, self.conversation or self.key)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_rageval.config.settings import Settings, defaults_of_younger_settings
 from pytest_rageval.config.settings_sources import tuples_of
 from pytest_rageval.config.tables import Abstention, Gates, Price, Versions
+from pytest_rageval.io.masking import MASK
 from pytest_rageval.metrics import load_registry
 from pytest_rageval.metrics.added import with_added_metrics
 from pytest_rageval.metrics.registry import Metric, Registry
@@ -64,7 +65,9 @@ def settings_of(run: StoredRun, current: Settings) -> Settings:
     then["mapping"] = None
     then["metric_options"] = options
     then["gates"] = Gates(case=tuple(gates["case"]), run=tuple(gates["run"]))
-    then["abstention"] = Abstention(phrases=tuple(abstention["phrases"]))
+    # A phrase that was a credential as a whole is not known any more.
+    phrases = [phrase for phrase in abstention["phrases"] if phrase != MASK]
+    then["abstention"] = Abstention(phrases=tuple(phrases))
     then["versions"] = Versions(**versions)
     then["prices"] = {model: Price(**price) for model, price in prices.items()}
     then["enabled"] = tuple(run.config["metrics"])

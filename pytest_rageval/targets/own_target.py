@@ -32,8 +32,11 @@ class OwnTarget(BaseTarget):
 
     async def ask(self, request: AskRequest) -> Answer:
         """Ask the object; raise TargetError if what it returns is no sound answer."""
+        asking = self.own.ask(request)
+        # What answers at once is run without a loop, in which another task could be left behind.
+        answer = await (asking if self.answers_at_once else abandonable(asking))
         # An Answer is a plain dataclass: code from outside may have put anything into its fields.
-        return answer_of(await abandonable(self.own.ask(request)), self.name)
+        return answer_of(answer, self.name)
 
     def params_problem(self, names: Sequence[str]) -> str:
         """Return why the object cannot be given these parameters, if it knows."""

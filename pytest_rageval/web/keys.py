@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,7 +122,39 @@ def store_key(env_file: Path | None, name: str, value: str) -> None:
             if match is None or match["name"] != name:
                 kept.append(line)
     content = "\n".join([*kept, f'{name}="{value}"']) + "\n"
+    # First: between the two, `git add -A` would take the key.
+    _keep_out_of_git(env_file)
     write_bytes(env_file, content.encode(), mode=0o600)
+
+
+def _keep_out_of_git(env_file: Path) -> None:
+    """Add a line for this file to the `.gitignore` beside it, unless one there or above covers it."""
+    for folder in env_file.parents:
+        is_ignored = _is_ignored_by(folder / ".gitignore", env_file.name)
+        if is_ignored:
+            return
+        if is_ignored is not None or (folder / ".git").exists():
+            break
+    beside = env_file.with_name(".gitignore")
+    before = beside.read_bytes() if beside.exists() else b""
+    if before and not before.endswith(b"\n"):
+        before += b"\n"
+    write_bytes(beside, before + f"/{env_file.name}\n".encode(), mode=0o644)
+
+
+def _is_ignored_by(gitignore: Path, name: str) -> bool | None:
+    """Return what the last line about a file of this name says; None if no line is about it."""
+    try:
+        lines = gitignore.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    is_ignored: bool | None = None
+    for line in lines:
+        pattern = line.strip()
+        is_kept = pattern.startswith("!")
+        if fnmatchcase(name, pattern.removeprefix("!").removeprefix("**/").removeprefix("/")):
+            is_ignored = not is_kept
+    return is_ignored
 
 
 class KeyState(NamedTuple):

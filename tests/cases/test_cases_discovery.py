@@ -25,7 +25,14 @@ def found(root: Path, *globs: str) -> list[str]:
     return [path.relative_to(root).as_posix() for path in find_case_files(root, globs or GLOBS)]
 
 
-OURS = ("evalcases/a.jsonl", "evalcases/deep/er/b.csv", "evalcases/x.questions.csv", "src/z.eval.jsonl", "y.eval.jsonl")
+OURS = (
+    "evalcases/LOUD.JSONL",
+    "evalcases/a.jsonl",
+    "evalcases/deep/er/b.csv",
+    "evalcases/x.questions.csv",
+    "src/z.eval.jsonl",
+    "y.eval.jsonl",
+)
 FOREIGN = (
     "a.jsonl",
     "src/evalcases/a.jsonl",
@@ -36,7 +43,6 @@ FOREIGN = (
     "evalcases/x.labels.ann.jsonl",
     "evalcases/.hidden.jsonl",
     "evalcases/.git/a.jsonl",
-    "evalcases/a.JSONL",
     ".venv/z.eval.jsonl",
     "node_modules/p/z.eval.jsonl",
     "venv/z.eval.jsonl",

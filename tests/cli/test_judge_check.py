@@ -48,7 +48,7 @@ def test_a_sound_judge_is_trusted_and_the_exit_code_is_0():
     result = judge_check("--judge", "my_judges:Sound")
     *table, _, conclusion = result.output.splitlines()
     assert result.exit_code == 0
-    assert table[0].split() == ["rubric", "canary", "expected", "came"]
+    assert table[0].split() == ["rubric", "canary", "expected", "received"]
     assert len(table) == 11
     assert all(line.startswith("✓  correctness  ") for line in table[1:])
     assert conclusion == "sound/1 can be trusted with correctness, as far as these canaries tell"

@@ -57,7 +57,7 @@ FAILED: dict[str, Any] = {"outcome": "failed", "failed": (("mrr", "x"),)}
         ([*ALIKE[:2], a_case_of("c", mrr=0.0, **FAILED), a_case_of("d", "other")], "red", "Worse", 3),
         ([a_case_of(name, "other") for name in "abcd"], "red", "Not comparable", None),
         ([*BEFORE, a_case_of("e")], "green", "Not worse", None),
-        (BEFORE[:3], "green", "Not worse", None),
+        (BEFORE[:3], "amber", "Partly comparable", None),
     ],
 )
 def test_the_end_of_a_run_and_a_comparison_afterwards_say_the_same(

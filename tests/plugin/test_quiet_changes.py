@@ -60,7 +60,7 @@ def test_a_removed_case_is_told(stated: Project):
     stated.cases([fact_case("facts", FACTS)])
     stated.run()
     assert "; 1 case of the baseline was removed" in sentence(stated)
-    assert stated.metrics()["verdict"]["word"] == "Not worse"
+    assert stated.metrics()["verdict"]["word"] == "Partly comparable"
     assert "1 case of the baseline was removed" in stated.rageval("comment", "latest").stdout.str()
 
 

@@ -170,6 +170,18 @@ GATE_TABLES = {
     "gates beside the table": 'case = ["mrr >= 2"]',
     "a regression gate of another form": 'regression = ["mrr"]',
     "a regression gate of a metric that is not known": 'regression = ["mmr max_drop 0.1"]',
+    "a drop beyond the scale": 'regression = [{ metric = "mrr", max_drop = 5 }]',
+    "a drop of the whole scale": 'regression = [{ metric = "mrr", max_drop = 1 }]',
+    "a rise beyond the scale": 'regression = ["scope_miss rise 10"]',
+    "a drop beyond 100 %": 'regression = ["mrr drop 200%"]',
+    "a limit and its off": '[tool.rageval.gates]\ncase = ["exact_match >= 1", "exact_match off"]',
+    "an off and its limit": '[tool.rageval.gates]\ncase = ["exact_match off", "exact_match >= 1"]',
+    "an off beside a limit for some": ('[tool.rageval.gates]\ncase = ["mrr off", "mrr <= 0.5 when category=factual"]'),
+    "a limit with an exception": ('[tool.rageval.gates]\ncase = ["mrr <= 0.5", "mrr off when category=factual"]'),
+    "a limit and its off for the same cases": (
+        '[tool.rageval.gates]\ncase = ["mrr >= 1 when category=factual", "mrr off when category=factual"]'
+    ),
+    "an off for cases that are not there": '[tool.rageval.gates]\ncase = ["recall_any off when category=nothing"]',
     "a table twice": '[tool.rageval.gates]\ncase = ["mrr >= 2"]\n[tool.rageval.gates]\ncase = []',
     "a table that is no TOML": "[tool.rageval.gates\n",
 }
@@ -178,5 +190,7 @@ GATE_TABLES = {
 def gates() -> Iterator[Attempt]:
     for gate in GATES:
         yield Attempt(f"gate {gate!r}", arguments=("--rageval-gate", gate))
+    for tolerance in ("mrr drop 5", "mrr drop 200", "scope_miss rise 1.5"):
+        yield Attempt(f"regression {tolerance!r}", arguments=("--rageval-regression", tolerance))
     for name, table in GATE_TABLES.items():
         yield Attempt(name, table=f'target = "bot:answer"\n{table}')

@@ -225,6 +225,9 @@ ANSWERS = {
     "nothing": "",
     "a list": "[]",
 }
+OTHER_QUESTION = "".join(
+    json.dumps(case | {"question": f"Is it false? {case['question']}"}) + "\n" for case in SOME[:2]
+)
 BASELINES = {
     "empty": "", "no JSON": "{", "null": "null", "a list": "[]", "an object": "{}",
     "of another schema": '{"schema": 999}',
@@ -257,6 +260,8 @@ def recorded() -> Iterator[Attempt]:
     yield Attempt("a fall that is not confirmed", {"bot.py": WORSE}, first=(ACCEPT,), arguments=confirm)
     any_trial = ("--rageval-repeat", "3", "--rageval-pass-rule", "any")
     yield Attempt("one of three trials", {"bot.py": WORSE}, arguments=any_trial)
+    yield Attempt("answers of a run to another question", {"evalcases/a.jsonl": OTHER_QUESTION},
+                  first=(("--rageval-run-id", "one"),), arguments=("--rageval-target", "run:one"))  # fmt: skip
     yield Attempt("a run of another system resumed", first=(("--rageval-run-id", "one"),),
                   arguments=("--rageval-resume", "one", "--rageval-target", "bot_before:answer"))  # fmt: skip
     yield Attempt("a run with other gates resumed", first=(("--rageval-run-id", "one"),),

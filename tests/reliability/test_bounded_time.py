@@ -63,6 +63,33 @@ def kinds_after_a_run(
     return [(by_id[name]["error"] or {"kind": ""})["kind"] for name in sorted(by_id)]
 
 
+NEVER_CLOSES = """
+import asyncio
+from pytest_rageval.model import Answer
+
+class Bot:
+    name = "never-closes"
+    async def ask(self, request):
+        return Answer(text="at 100 degrees")
+    async def aclose(self):
+        while True:
+            try:
+                await asyncio.sleep(600)
+            except BaseException:
+                pass
+
+target = Bot()
+"""
+
+
+@pytest.mark.child_process
+@pytest.mark.reliability("time", "a system that never closes")
+def test_a_run_of_a_system_that_never_closes_ends(project: Project, tally: Tally):
+    project.write("never.py", NEVER_CLOSES)
+    project.configure(f'target = "never:target"\n{TABLE}')
+    assert set(kinds_after_a_run(project, "alone", tally)) == {""}
+
+
 OWN_JUDGE = """
 import asyncio, time
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from project import Project, a_case
+from project import Project, a_case, a_missed_case
 from reliability import Tally
 
 EVALUATED = [
@@ -21,6 +22,7 @@ EVALUATED = [
     "a.jsonl/inner.jsonl", "{{7*7}}.jsonl", "=1+1.jsonl", "::error::x.jsonl", "__init__.jsonl", "conftest.jsonl",
     "~.jsonl",
 ]  # fmt: skip
+COMMANDS = ["a\n::stop-commands::tok.jsonl", "a\x1b[31m.jsonl", "##teamcity[x].jsonl"]
 NO_CASE_FILES = [
     "a.jsonl.bak", "a.jsonl~", "a.json", "jsonl", "x.answers.jsonl", "x.drafts.jsonl", "notes.txt", "a.jsonl.swp",
 ]  # fmt: skip
@@ -97,3 +99,18 @@ def test_what_is_no_plain_file_is_read_or_named(project: Project, make: Callable
     assert result.ret == code, shown
     assert code == 0 or "evalcases/odd.jsonl" in shown
     assert "INTERNALERROR" not in shown
+
+
+@pytest.mark.reliability("case files", "names of files that are commands to a CI service", costs="leak")
+@pytest.mark.parametrize("how", [(), ("-v",), ("--co",), ("--co", "-q"), ("-rA", "--junitxml=j.xml")])
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("content", ["failing", "broken"])
+def test_no_name_of_a_file_begins_a_command(project: Project, name: str, how: tuple[str, ...], content: str):
+    project.cases([a_missed_case("q")], f"evalcases/{name}")
+    if content == "broken":
+        project.write(f"evalcases/{name}", "{")
+    result = project.run(*how)
+    shown = result.stdout.str() + result.stderr.str()
+    assert not re.search(r"^\s*::[a-z-]+.*::", shown, re.MULTILINE), shown
+    assert "\x1b" not in shown
+    assert "##teamcity[" not in shown

@@ -36,7 +36,10 @@ MARKDOWN = "| a | b |\n# Title\n[link](javascript:alert(1)) ![i](http://x/i.png)
 TERMINAL = (
     "\x1b[31mred\x1b]8;;http://evil\x07link\x1b]8;;\x07 \x9b2J bell\x07 back\x08 \u202egnitirw\u2066 \x00nul \x85\u2028"
 )
-COMMANDS = "::error file=a.py::owned\n  ::set-output name=x::y\n##[error]owned ##vso[task.setvariable variable=x]y"
+COMMANDS = (
+    "::error file=a.py::owned\n  ::set-output name=x::y\n##[error]owned ##vso[task.setvariable variable=x]y"
+    " ##teamcity[setParameter name='x' value='y']"
+)
 TEMPLATE = "{{ 7*7 }} {% raise %} ${7*7} %(name)s %s {0} {question} #{7*7}"
 FORMULA = '=HYPERLINK("http://evil")'
 HOSTILE = {

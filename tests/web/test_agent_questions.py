@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from agent_forms import begin, edited, store_of
 from web_app import WebApp, sent_by, served, text_of
+
+from pytest_rageval.web.keys import store_key
 
 
 class OwnServer(BaseHTTPRequestHandler):
@@ -103,6 +106,63 @@ def test_a_path_that_is_not_there_leads_to_the_usual_ones_and_a_key_can_be_enter
         assert "sk-the-key" not in "".join(path.read_text() for path in (tmp_path / "data").rglob("*.toml"))
     server.shutdown()
     server.server_close()
+
+
+TYPED = {"key_variable": "BOT_KEY", "key_header": "X-Api-Key", "key_value": "sk-the-key-of-the-bot"}
+
+
+@pytest.mark.parametrize("button", [{"ask": "key"}, {"ask": "yes"}, {}], ids=["keep", "ask", "save"])
+def test_a_typed_key_is_kept_whichever_button_is_pressed(tmp_path: Path, button: dict[str, str]):
+    keys = tmp_path / ".env"
+    with served(tmp_path, env_file=keys) as app:
+        agent = {"name": "Keyed", "target_kind": "http", "url": "http://127.0.0.1:9/"}
+        sent = sent_by(app.page("/agents/new"), "/agents") | agent | TYPED | button
+        page = app.post("/agents", sent).text
+        assert "sk-the-key" not in page
+        assert keys.read_text(encoding="utf-8") == 'BOT_KEY="sk-the-key-of-the-bot"\n'
+        if not button:
+            [saved] = (tmp_path / "data" / "agents").rglob("*.toml")
+            assert "env:BOT_KEY" in saved.read_text(encoding="utf-8")
+
+
+def test_a_key_that_cannot_be_kept_is_not_thrown_away_in_silence(tmp_path: Path):
+    with served(tmp_path, env_file=tmp_path / ".env") as app:
+        agent = {"name": "Keyed", "target_kind": "http", "url": "http://127.0.0.1:9/"}
+        sent = sent_by(app.page("/agents/new"), "/agents") | agent | TYPED | {"key_value": 'a"b'}
+        refused = app.post("/agents", sent)
+        assert refused.status_code == 422
+        assert "The key was not kept" in refused.text
+        assert not list((tmp_path / "data" / "agents").rglob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("above", "beside", "after"),
+    [
+        (None, None, "/.env\n"),
+        (None, "reports/", "reports/\n/.env\n"),
+        (None, ".env*\n", ".env*\n"),
+        (".env\n", None, None),
+        (".env\n", "!.env\n", "!.env\n/.env\n"),
+        ("*.pyc\n", None, "/.env\n"),
+    ],
+)
+def test_git_does_not_see_a_key_that_was_typed(
+    tmp_path: Path, above: str | None, beside: str | None, after: str | None
+):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=60)
+    for place, content in ((tmp_path, above), (folder, beside)):
+        if content is not None:
+            (place / ".gitignore").write_text(content, encoding="utf-8")
+    store_key(folder / ".env", "BOT_KEY", "sk-the-key-of-the-bot")
+    written = folder / ".gitignore"
+    assert (written.read_text(encoding="utf-8") if written.exists() else None) == after
+    listing = ["git", "-C", str(tmp_path), "add", "-A", "-n"]
+    seen = subprocess.run(listing, check=True, capture_output=True, text=True, timeout=60)
+    assert "project/.env'" not in seen.stdout
+    store_key(folder / ".env", "OTHER_KEY", "sk-the-key-of-the-bot")
+    assert (written.read_text(encoding="utf-8") if written.exists() else None) == after
 
 
 def test_one_question_needs_no_more_than_the_field_of_the_question(app: WebApp, own_server: str):

@@ -16,6 +16,8 @@ RESULTS = "results.jsonl"
 OBSERVATIONS = "observations.jsonl"
 SCHEMA = 2
 """The schema of both lines; those of schema 1 have no checksum."""
+REPEATS_CREDENTIAL = "repeats_credential"
+"""The member of both lines that marks an answer in which a credential was masked; other lines are without it."""
 PHASES = ("folder_selection_ms", "retrieval_ms", "rerank_ms", "generation_ms")
 """The parts of a latency that the system reports."""
 
@@ -148,6 +150,7 @@ WHERE_WRITTEN = (
     "confirms",
     "records",
     "rewrite",
+    REPEATS_CREDENTIAL,
 )
 
 NOTED = Members(*NEEDED, where_written=WHERE_WRITTEN)

@@ -14,11 +14,12 @@ from pytest_rageval.cases.canonical import case_from_mapping, case_to_mapping
 from pytest_rageval.cases.conversations import as_rewrite
 from pytest_rageval.config.settings import Settings
 from pytest_rageval.errors import SettingsError
-from pytest_rageval.io.masking import public_params
+from pytest_rageval.io.masking import Mask, public_params
 from pytest_rageval.io.sealed_lines import sealed_line
 from pytest_rageval.matching.dialects import PlaceRules
 from pytest_rageval.matching.places import GoldBy, match
 from pytest_rageval.model import (
+    Answer,
     Chunk,
     Dialogue,
     EvalCase,
@@ -34,18 +35,28 @@ from pytest_rageval.model import (
 )
 from pytest_rageval.run.scoring import AskFailure, Observed
 from pytest_rageval.runs.case_place import own_test
-from pytest_rageval.runs.records.line_form import OBSERVATIONS, SCHEMA
+from pytest_rageval.runs.records.line_form import OBSERVATIONS, REPEATS_CREDENTIAL, SCHEMA
 from pytest_rageval.targets.native_contract import answer_from_line, answer_to_response
+
+NO_SECRETS = Mask(())
+_WRITTEN_BY_USERS = ("case", "params", "dialogue", "rewrite")
+"""The members that may hold what the user wrote: a case, a parameter, a question before this one."""
+
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def observation_line(trial: Trial, observed: Observed, settings: Settings) -> bytes:
+def observation_line(trial: Trial, observed: Observed, settings: Settings, mask: Mask = NO_SECRETS) -> bytes:
     """Return one line of observations.jsonl: all that re-scoring and re-judging need.
 
-    Raise ValueError or TypeError if JSON cannot hold it.
+    The answer was masked when it was received; `mask` is for the case and the parameters. Raise ValueError or
+    TypeError if JSON cannot hold it.
     """
-    return sealed_line(_observation(trial, observed, settings), partial(_WRITER.dump_json, **_AS_WRITTEN))
+    record = _observation(trial, observed, settings)
+    for name in _WRITTEN_BY_USERS:
+        if name in record:
+            record[name] = mask.value(record[name])
+    return sealed_line(record, partial(_WRITER.dump_json, **_AS_WRITTEN))
 
 
 def observation_record(trial: Trial, observed: Observed, settings: Settings) -> dict[str, Any]:
@@ -76,6 +87,8 @@ def _observation(trial: Trial, observed: Observed, settings: Settings) -> dict[s
         "timings": observed.timings,
         "error": None,
     }
+    if answer is not None and answer.repeats_credential:
+        record[REPEATS_CREDENTIAL] = True
     if isinstance(observed, Observation) and observed.dialogue is not None:
         record["dialogue"] = _dialogue(observed.dialogue)
     if isinstance(observed, Observation) and observed.rewritten is not None:
@@ -101,7 +114,18 @@ def _rewritten(rewritten: Observation | Problem, trial: Trial, settings: Setting
     return {"question": trial.case.rewrite, **members}
 
 
-_OF_REWRITE = ("answer", "matching", "judgements", "asked_k", "k", "params", "timings", "error", "dialogue")
+_OF_REWRITE = (
+    "answer",
+    REPEATS_CREDENTIAL,
+    "matching",
+    "judgements",
+    "asked_k",
+    "k",
+    "params",
+    "timings",
+    "error",
+    "dialogue",
+)
 
 
 def _dialogue(dialogue: Dialogue) -> dict[str, Any]:
@@ -192,11 +216,20 @@ def observed_of(line: Mapping[str, Any], config: Mapping[str, Any]) -> Observed:
     try:
         if line["error"] is None and (observation := observation_of(line, config)) is not None:
             return observation
-        answer = None if line["answer"] is None else answer_from_line(line["answer"], line["case_key"])
+        answer = None if line["answer"] is None else _read_answer(line)
         return AskFailure(Problem(**line["error"]), Timings(**line["timings"]), answer)
     except (KeyError, TypeError, ValueError, AttributeError):
         where = f"{OBSERVATIONS}: {line.get('case_key')!r}"
         raise SettingsError(f"{where}: not an observation as a run writes it; was the file changed?") from None
+
+
+def _read_answer(line: Mapping[str, Any]) -> Answer:
+    return marked(answer_from_line(line["answer"], line["case_key"]), line)
+
+
+def marked(answer: Answer, line: Mapping[str, Any]) -> Answer:
+    """Return the answer with the mark of a masked credential, if the line that holds it has the mark."""
+    return replace(answer, repeats_credential=True) if line.get(REPEATS_CREDENTIAL) else answer
 
 
 def trial_of(line: Mapping[str, Any]) -> Trial:
@@ -219,7 +252,7 @@ def observation_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Obse
         rewritten = rewritten_of(record, config)
     return Observation(
         case_from_mapping(record["case"]),
-        answer_from_line(record["answer"], record["case_key"]),
+        _read_answer(record),
         matching=_read_matching(record["matching"]),
         judgements=judgements,
         k=record["k"],
@@ -245,9 +278,13 @@ def rewritten_of(record: Mapping[str, Any], config: Mapping[str, Any]) -> Observ
     return replace(observation, case=as_rewrite(observation.case))
 
 
+_OF_CONVERSATION = ("rewrite", "dialogue", REPEATS_CREDENTIAL)
+"""The members that the line of a case asked as its rewrite does not share."""
+
+
 def _line_of_rewrite(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the line that the case would have, had it been asked as its rewrite alone."""
-    line = {name: value for name, value in record.items() if name not in ("rewrite", "dialogue")}
+    line = {name: value for name, value in record.items() if name not in _OF_CONVERSATION}
     return {**line, **record["rewrite"]}
 
 

@@ -40,7 +40,7 @@ from pytest_rageval.runs.records.judged_fields import (
     judged_fields,
     judgements_of_case,
 )
-from pytest_rageval.runs.records.line_form import PHASES, SCHEMA
+from pytest_rageval.runs.records.line_form import PHASES, REPEATS_CREDENTIAL, SCHEMA
 from pytest_rageval.runs.records.record_texts import RecordTexts, error_record
 from pytest_rageval.runs.records.reported_fields import reported_fields
 from pytest_rageval.runs.records.rewrite_fields import rewrite_fields
@@ -99,6 +99,8 @@ def result_record(
         "attempts": result.attempts,
         "requests": result.timings.requests,
     }
+    if answer.repeats_credential:
+        record[REPEATS_CREDENTIAL] = True
     record |= attempt_fields(result, overall or result)
     record |= rewrite_fields(result, plan, text)
     return with_cause(record)

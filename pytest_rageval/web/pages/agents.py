@@ -127,9 +127,15 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
     if "ask" in submitted:
         return _ask(site, store, submitted, form_page)
 
+    key_problem = ""
+    # Whichever button was pressed: a key that was typed is not thrown away.
+    if _typed_key(submitted):
+        submitted, key_problem = _with_key(site, submitted)
     edited = original.agent if original is not None else None
     form, agent = agent_of_form(submitted, store.registry, edited, site.settings.root)
-    if agent is None or form.model is None:
+    if key_problem:
+        form = form.with_problem("", f"The key was not kept: {key_problem}.")
+    if agent is None or form.model is None or key_problem:
         return form_page(form, status=422)
     note = form.model.note.strip()
     author = form.model.author.strip()
@@ -152,7 +158,7 @@ def _decide(request: Request, site: Site, store: AgentStore, submitted: FormData
 def _ask(site: Site, store: AgentStore, submitted: FormData, form_page: Callable[..., Response]) -> Response:
     """Ask the agent one question; its name and how it is measured may still be wrong, and are replaced."""
     key_problem = ""
-    if submitted.get("ask") == "key":
+    if submitted.get("ask") == "key" or _typed_key(submitted):
         submitted, key_problem = _with_key(site, submitted)
     # What a question does not need may still be wrong in the form, and must not keep it from being asked.
     sound = {"name": "asked", "judge_kind": "lexical", "metrics": "token_f1", "other_metrics": "", "gates": ""}
@@ -189,6 +195,10 @@ def _wanted_key(agent: Agent) -> WantedKey:
         if value.startswith("env:"):
             return WantedKey(value.removeprefix("env:"), header)
     return WantedKey("BOT_KEY", BEARER)
+
+
+def _typed_key(submitted: FormData) -> str:
+    return str(submitted.get("key_value", "")).strip()
 
 
 def _with_key(site: Site, submitted: FormData) -> tuple[FormData, str]:
