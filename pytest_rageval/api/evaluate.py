@@ -185,7 +185,7 @@ def _finished(
     finished = run.finish(extent)
     project = run.prepared.project
     reports = write_all_reports(
-        finished.folder, run.prepared.plan, finished.cases, project.baseline_file, exit_status=status
+        finished.stored, run.prepared.plan, finished.cases, project.baseline_file, exit_status=status
     )
     run.accept(finished)
     return EvaluatedRun(finished.folder, project, (*notes, *finished.notes, *reports.problems))

@@ -207,7 +207,7 @@ class CommandRun:
         run = self.run
         try:
             reports = write_all_reports(
-                finished.folder,
+                finished.stored,
                 self.prepared.plan,
                 finished.cases,
                 self.prepared.project.baseline_file,

@@ -18,6 +18,7 @@ from pytest_rageval.rescore.rescore import plan_again
 from pytest_rageval.run.finish import is_last_run
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.folder import RunFolder, write_metrics
+from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import counted, percent, printable
 
 SHOWN = 50
@@ -62,7 +63,8 @@ def _record(check: SpotCheck, at: OpenedRun, plan: Plan) -> None:
     write_metrics(at.run.path / "metrics.json", metrics)
     if is_last_run(metrics, at.project.reports):
         write_metrics(at.project.reports / "metrics.json", metrics)
-    for problem in write_reports(at.run.path, plan, at.run.scores or {}, at.project.baseline_file):
+    # Not the run that was opened: its metrics are those of before.
+    for problem in write_reports(StoredRun(at.run.path), plan, at.run.scores or {}, at.project.baseline_file):
         warn(problem)
 
 

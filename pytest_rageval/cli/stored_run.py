@@ -66,7 +66,7 @@ def run_argument(command: F) -> F:
 def end(finished: FinishedRun, plan: Plan, baseline: Path, worded: Callable[[str], str] = str) -> NoReturn:
     """Show a run that was just written, write its reports, and leave with its exit code."""
     code = exit_code_of(finished, plan)
-    reports = write_all_reports(finished.folder, plan, finished.cases, baseline, exit_status=code)
+    reports = write_all_reports(finished.stored, plan, finished.cases, baseline, exit_status=code)
     accept(finished, baseline)
     show_figures(finished, plan, worded)
     for note in reports.notes:
@@ -90,7 +90,7 @@ def show_figures(finished: FinishedRun, plan: Plan, worded: Callable[[str], str]
 
 def show_verdict(finished: FinishedRun, baseline: Path, worded: Callable[[str], str] = str) -> None:
     """Show why cases fail, the verdict, and what changed since the compared run, which comes last of all."""
-    changes = changes_since(StoredRun(finished.folder), finished.metrics["comparison"], baseline)
+    changes = changes_since(finished.stored, finished.metrics["comparison"], baseline)
     click.echo()
     echo_view(verdict_view(finished.metrics, finished.rows, changes), worded)
 

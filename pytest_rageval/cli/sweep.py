@@ -104,7 +104,7 @@ def sweep(*, as_json: bool, resume: str | None, **options: Any) -> None:
 def _write_run_reports(finished: FinishedRun, prepared: Preparation) -> None:
     """Write the usual reports of a run. A report that cannot be written costs no point of the sweep."""
     baseline = prepared.project.baseline_file
-    reports = write_all_reports(finished.folder, prepared.plan, finished.cases, baseline, exit_status=0)
+    reports = write_all_reports(finished.stored, prepared.plan, finished.cases, baseline, exit_status=0)
     for problem in reports.problems:
         click.echo(printable(problem), err=True)
 

@@ -50,7 +50,6 @@ from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.run.prepare import check_can_answer, run_configuration
 from pytest_rageval.runs.interrupts import Interrupted, Interrupts, is_called_by_script
 from pytest_rageval.runs.judge_notes import estimate
-from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.result_line import RecordLine
 from pytest_rageval.runs.shards import Shard
 from pytest_rageval.text import printable
@@ -334,7 +333,7 @@ class Controller:
             finished = self.active.finished
             baseline = prepared.project.baseline_file
             self._report = end_report(
-                finished.folder, prepared.settings, baseline, exit_status=int(exitstatus), scores=finished.cases
+                finished.stored, prepared.settings, baseline, exit_status=int(exitstatus), scores=finished.cases
             )
 
     def _write(self) -> None:
@@ -343,7 +342,7 @@ class Controller:
         self.active.finished = self.active.opened().finish(self._extent)
         finished = self.active.finished
         baseline = prepared.project.baseline_file
-        self.session.notes += write_reports(finished.folder, prepared.plan, finished.cases, baseline)
+        self.session.notes += write_reports(finished.stored, prepared.plan, finished.cases, baseline)
 
     def _cannot_finish(self, error: OSError | RagevalError) -> None:
         """Print in one line what could not be written; the run can be finished from its records."""
@@ -377,6 +376,6 @@ class Controller:
         if finished is None:
             return
         baseline = self.active.prepared.project.baseline_file
-        changes = changes_since(StoredRun(finished.folder), finished.metrics["comparison"], baseline)
+        changes = changes_since(finished.stored, finished.metrics["comparison"], baseline)
         end = RunEnd(changes, self.active.opened().how_to_finish)
         write_verdict(terminal, finished, end, self.session.root, self._report)

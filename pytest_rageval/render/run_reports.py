@@ -34,7 +34,7 @@ class RunReports(NamedTuple):
         return [*self.notes, self.page.problem]
 
 
-def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
+def write_all_reports(run: StoredRun, plan: Plan, cases: Cases, baseline: Path, *, exit_status: int) -> RunReports:
     """Write all reports of a run that just ended outside pytest.
 
     Raise OSError if the summary cannot be written, after writing all others.
@@ -44,7 +44,7 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
     if plan.settings.report and len(cases) > MOST_OF_A_PAGE:
         note = (
             f"report.html is left out, which lists every case: these are {len(cases):,}, more than {MOST_OF_A_PAGE:,}; "
-            f"`rageval report {folder.name}` writes it all the same"
+            f"`rageval report {run.run_id}` writes it all the same"
         )
         left_out = (note,)
     elif plan.settings.report:
@@ -52,18 +52,17 @@ def write_all_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path, *,
         from pytest_rageval.render.html.report_writer import end_report
 
         scores = cases if isinstance(cases, CaseColumns) else None
-        page = end_report(folder, plan.settings, baseline, exit_status=exit_status, scores=scores)
+        page = end_report(run, plan.settings, baseline, exit_status=exit_status, scores=scores)
     # Last, since it raises: the page is written by then.
-    problems = write_reports(folder, plan, cases, baseline)
+    problems = write_reports(run, plan, cases, baseline)
     return RunReports((*problems, *left_out), page)
 
 
-def write_reports(folder: Path, plan: Plan, cases: Cases, baseline: Path) -> tuple[str, ...]:
+def write_reports(run: StoredRun, plan: Plan, cases: Cases, baseline: Path) -> tuple[str, ...]:
     """Write the reports of a finished run from its cases; return a line for each that could not be written."""
-    run = StoredRun(folder)
     previous = compare_with_previous(run, cases, plan)
     scores = cases if isinstance(cases, CaseColumns) else None
     digest = run_digest(run, run.finished_metrics, baseline, previous=previous, scores=scores)
-    write_text(folder / "summary.md", summary_markdown(digest, run.config, previous, has_page=plan.settings.report))
+    write_text(run.path / "summary.md", summary_markdown(digest, run.config, previous, has_page=plan.settings.report))
     problem = write_report_json(run, cases) if plan.settings.report_json else None
     return (problem,) if problem is not None else ()

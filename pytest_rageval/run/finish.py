@@ -34,7 +34,7 @@ from pytest_rageval.runs.config import flat_names, hardware, observed, reported,
 from pytest_rageval.runs.decision_hash import gates_in_effect
 from pytest_rageval.runs.folder import write_metrics
 from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
-from pytest_rageval.runs.reader import CONFIG, METRICS
+from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 from pytest_rageval.runs.record_seal import RECORDED
 from pytest_rageval.runs.reservations import LEFT_OUT, RERUN, judge_left_out, reruns, skip_notes, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
@@ -67,6 +67,11 @@ class FinishedRun:
     def cases(self) -> CaseColumns:
         """Outcomes and scores by case key."""
         return CaseColumns.of_rows(self.rows)
+
+    @cached_property
+    def stored(self) -> StoredRun:
+        """The run as its files hold it, each read once for all its reports."""
+        return StoredRun(self.folder)
 
     @property
     def is_partial(self) -> bool:

@@ -117,7 +117,7 @@ class CaseColumns(Mapping[str, CaseScores]):
         return replace(self, scores={names.get(name, name): column for name, column in self.scores.items()})
 
     def without(self, keys: Collection[str]) -> CaseColumns:
-        """Return the columns without the cases of these keys."""
+        """Return the columns without the cases of these keys; their categories stay."""
         if not keys:
             return self
         left_out = {*keys}
@@ -129,6 +129,7 @@ class CaseColumns(Mapping[str, CaseScores]):
             error_kinds=values_at(self.error_kinds, places),
             decision_hashes=values_at(self.decision_hashes, places),
             scores={name: values_at(column, places) for name, column in self.scores.items()},
+            categories=self.categories,
             conversations=values_at(self.conversations, places) if self.conversations else (),
         )
 

@@ -18,7 +18,8 @@ from pytest_rageval.runs.config_diff import arrow_text
 from pytest_rageval.runs.flaky_cases import CASES as FLAKY_CASES
 from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.runs.records.line_form import OBSERVATIONS, RESULTS
-from pytest_rageval.runs.records.line_scan import trials_of
+from pytest_rageval.runs.records.line_scan import repeated_cases, trials_of
+from pytest_rageval.runs.records.record_files import record_paths
 from pytest_rageval.text import NO_VALUE
 from pytest_rageval.views.case_parts import FACT_MARKS, FACT_METRIC, key_facts
 from pytest_rageval.views.causes import CauseView, causes_of
@@ -119,7 +120,17 @@ def _listed(run: StoredRun, metrics: Content, scores: CaseColumns | None) -> Seq
         return []  # most runs: their records need not be read
     comparison = metrics.get("comparison")
     side = side_of_run(run, cases=scores)
-    return list_cases(side, changes_of(comparison), new_causes=new_causes_of(comparison)).cases
+    keys = _notable(run, side.cases, metrics)
+    return list_cases(side, changes_of(comparison), new_causes=new_causes_of(comparison), keys=keys).cases
+
+
+def _notable(run: StoredRun, cases: CaseColumns, metrics: Content) -> set[str]:
+    """Return the keys of all cases that fail, and of all that can be flaky."""
+    outcomes = zip(cases.case_keys, cases.outcomes, strict=True)
+    keys = {key for key, outcome in outcomes if outcome in FAILING}
+    keys.update(case["case_key"] for case in metrics.get(FLAKY_CASES) or ())
+    # A case is flaky as well if its trials differ, and may show a failed one though it passes.
+    return keys | repeated_cases(record_paths(run.path, RESULTS))
 
 
 def _failing(listed: Sequence[ListedCase], comparison: Content | None) -> list[ListedCase]:

@@ -53,7 +53,8 @@ def recorded_cases(run: StoredRun) -> RunCases:
             described[name] = {"scale": metric.scale, "better": metric.better, "layer": metric.layer}
             if metric.unit is not None:
                 described[name]["unit"] = metric.unit
-    return RunCases(list_cases(recorded_side(run, described), before=CaseColumns()), run)
+    listed = list_cases(recorded_side(run, described), before=CaseColumns(), with_places=True)
+    return RunCases(listed, run)
 
 
 CONFIG_FILES = ("rageval.toml", "pyproject.toml")
@@ -140,7 +141,14 @@ class OpenedRuns:
         else:
             before = open_side(project.reports, project.baseline_file, other)
         trend = recent_runs_of(self._folders.rows(), printable(run_id))
-        report = read_page(side_of_run(run), before, project.settings, is_chosen=other is not None, trend=trend)
+        report = read_page(
+            side_of_run(run),
+            before,
+            project.settings,
+            with_places=True,
+            is_chosen=other is not None,
+            trend=trend,
+        )
         opened = cases_of_report(report)
         _ = opened.start  # computed here, while other windows wait for it
         return opened

@@ -10,7 +10,14 @@ from stored_runs import PAGE_PLAN
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.model import Answer, CaseResult, Chunk, EvalCase, Matching, Observation, Problem
 from pytest_rageval.runs.records.line_form import RESULT, record_of
-from pytest_rageval.runs.records.line_scan import ended_trial, places_of_cases, trials_at, trials_of
+from pytest_rageval.runs.records.line_scan import (
+    ended_trial,
+    may_have_cut_answer,
+    places_of_cases,
+    repeated_cases,
+    trials_at,
+    trials_of,
+)
 from pytest_rageval.runs.records.result_line import result_record, to_line
 
 IMITATED = '","outcome":"passed","trial":0,"judge_cost_usd":99.5,"case_key":"other'
@@ -50,6 +57,34 @@ def test_a_case_is_found_by_its_key_alone(tmp_path: Path, outcome: str):
     found = trials_of(path, {key}, {"question"})
     assert found.keys() == {key}
     assert found[key].keys() == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_possible"),
+    [
+        ("Whole.", False),
+        ("Whole …, and on.", False),
+        ('She said "and so on …" to\\ me.', False),
+        ("The beginning…", True),
+        ('A "quote" and a \\, and then …', True),
+        ("…", True),
+        (None, False),
+    ],
+)
+def test_a_cut_answer_is_seen_without_parsing_its_line(answer: str | None, is_possible: bool):
+    record = {"schema": 1, "case_key": "a", "question": "…", "answer": answer, "chunks": [{"text": "cut…"}]}
+    assert may_have_cut_answer(to_line(record).encode()) is is_possible
+
+
+@pytest.mark.parametrize("trial", [0, 1], ids=["recorded twice", "asked twice"])
+@pytest.mark.parametrize("outcome", CASES)
+def test_a_case_of_several_lines_is_found_in_one_file_or_two(tmp_path: Path, outcome: str, trial: int):
+    path, of_worker = tmp_path / "results.jsonl", tmp_path / "results-gw0.jsonl"
+    path.write_text("".join(f"{line_of(name, case, 0)}\n" for name, case in CASES.items()), encoding="utf-8")
+    further = line_of(outcome, CASES[outcome], trial)
+    of_worker.write_text(f"{further}\n", encoding="utf-8")
+    assert repeated_cases([path]) == set()
+    assert repeated_cases([path, of_worker]) == {json.loads(further)["case_key"]}
 
 
 def test_the_places_of_a_case_hold_what_its_lines_say(tmp_path: Path):

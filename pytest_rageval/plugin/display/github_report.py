@@ -13,7 +13,6 @@ from pytest_rageval.config.files import OWN_FILE, SHARED_FILE
 from pytest_rageval.render.markdown.annotations import annotation_lines
 from pytest_rageval.render.markdown.run_markdown import run_markdown
 from pytest_rageval.run.finish import FinishedRun
-from pytest_rageval.runs.reader import StoredRun
 from pytest_rageval.text import printable
 from pytest_rageval.views.run_digest import RunDigest, run_digest
 
@@ -29,7 +28,7 @@ def report_to_github(
     terminal: pytest.TerminalReporter, finished: FinishedRun, config: pytest.Config, baseline: Path
 ) -> None:
     """Print annotations and add to the job's summary. `baseline`: its file."""
-    digest = run_digest(StoredRun(finished.folder), finished.metrics, baseline)
+    digest = run_digest(finished.stored, finished.metrics, baseline, scores=finished.cases)
     cases = digest.failing
     if not config.pluginmanager.hasplugin(ANNOTATING):
         in_workspace = [_placed(case, config.rootpath) for case in cases]

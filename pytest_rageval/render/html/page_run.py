@@ -212,8 +212,14 @@ class PageRun:
         return [*missing, *dict.fromkeys(self.damages)]
 
 
-def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any) -> PageRun:
-    """Read all that the page of this run needs; `facts` are fields of PageRun that its files do not hold."""
+def read_page(
+    side: Side, before: Side | None, settings: Settings, *, with_places: bool = False, **facts: Any
+) -> PageRun:
+    """Read all that the page of this run needs.
+
+    with_places  whether the places of records are kept, as for `list_cases`
+    facts        fields of PageRun that its files do not hold
+    """
     paired = None
     if not facts.get("is_chosen"):
         # The switch that was recorded when the run was compared counts.
@@ -223,13 +229,19 @@ def read_page(side: Side, before: Side | None, settings: Settings, **facts: Any)
     if before is not None:
         ignores = settings.ignore_invariants
         paired = build_comparison(before, side, settings, ignore_invariants=ignores, is_detailed=False)
-    return page_of(side, before, paired, settings, **facts)
+    return page_of(side, before, paired, settings, with_places=with_places, **facts)
 
 
 def page_of(
-    side: Side, before: Side | None, paired: ComparisonReport | None, settings: Settings, **facts: Any
+    side: Side,
+    before: Side | None,
+    paired: ComparisonReport | None,
+    settings: Settings,
+    *,
+    with_places: bool = False,
+    **facts: Any,
 ) -> PageRun:
-    """Return the page of a run that was already compared with the other."""
+    """Return the page of a run that was already compared with the other; arguments as for `read_page`."""
     comparison = paired.content if paired else None
     scores_before = CaseColumns()
     names: Mapping[str, str] = {}
@@ -244,6 +256,7 @@ def page_of(
         names,
         is_compared=is_compared,
         new_causes=new_causes_of(comparison),
+        with_places=with_places,
     )
     if is_compared and before is not None and paired is not None:
         listed = with_answer_changes(listed, side, before, paired.content["changed_cases"])

@@ -54,10 +54,9 @@ def write_report(
 
 
 def end_report(
-    folder: Path, settings: Settings, baseline: Path, *, exit_status: int, scores: CaseColumns | None = None
+    run: StoredRun, settings: Settings, baseline: Path, *, exit_status: int, scores: CaseColumns | None = None
 ) -> EndReport:
     """Write the page of a run that just ended, with its `scores`; a failure costs the page, never the run."""
-    run = StoredRun(folder)
     try:
         return EndReport(write_report(run, settings, baseline, exit_status=exit_status, scores=scores))
     except Exception as error:  # noqa: BLE001 results are on disk: a page must not end their run in an internal error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ _END = b'",'
 _OUTCOME = re.compile(rb'"outcome":"(\w+)"')
 _COST = re.compile(rb'"judge_cost_usd":(null|[0-9.eE+-]+),"judge_saved_usd":')
 _TRIAL = b'"trial":'
+_CUT_ANSWER = re.compile(rb'"answer":"[^"\\]*(?:\\.[^"\\]*)*' + "…".encode() + b'"')
 
 
 def trials_of(path: Path, keys: Set[str], fields: Set[str]) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -92,6 +94,32 @@ def _lines_of_cases(path: Path, keys: Set[str]) -> Iterator[tuple[str, Place, by
             if beginning is None or beginning[1] not in key_of or not line.endswith(b"\n"):
                 continue
             yield key_of[beginning[1]], Place(path, offset - len(line), len(line), number), line
+
+
+def may_have_cut_answer(line: bytes) -> bool:
+    """Return False if the answer in a line of results is whole; True if it, or a text of that name, is cut."""
+    return _CUT_ANSWER.search(line) is not None
+
+
+def repeated_cases(paths: Iterable[Path]) -> set[str]:
+    """Return the keys of the cases with several lines in these files; it may name a case with a single line, too."""
+    keys = set()
+    seen = set()
+    for path in paths:
+        with open_regular(path, BUFFER) as file:
+            for line in file:
+                start = line.find(_NAME, 0, _FURTHEST) + len(_NAME)
+                # The hash alone takes a third of the memory of the key.
+                hashed = hash(line[start : line.find(_END, start)])
+                if hashed not in seen:
+                    seen.add(hashed)
+                    continue
+                beginning = _BEGINNING.match(line)
+                if beginning is not None:
+                    # A damaged key is the business of who reads the line.
+                    with suppress(ValueError):
+                        keys.add(json.loads(beginning[1]))
+    return keys
 
 
 class EndedTrial(NamedTuple):
