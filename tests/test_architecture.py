@@ -37,6 +37,7 @@ FLOORS = (
     ("runs",),
     ("comparison",),
     ("run.extent",),
+    ("run.finish_notes",),
     ("run.end_checks",),
     ("run.acceptance",),
     ("run.finish",),

@@ -11,7 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_rageval.cases.gold_places import unwinnable_line
 from pytest_rageval.comparison.baseline import Side, write_baseline
 from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
@@ -20,26 +19,24 @@ from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED
 from pytest_rageval.comparison.verdict_sentence import run_verdict
-from pytest_rageval.gates.gate import doubtful_limits
 from pytest_rageval.io.atomic import read_json, write_json
 from pytest_rageval.io.suggestions import listed
-from pytest_rageval.metrics.index_coverage import not_understood
 from pytest_rageval.run.acceptance import refusal_of_baseline
 from pytest_rageval.run.end_checks import judging_problem, run_problems
 from pytest_rageval.run.extent import Extent
+from pytest_rageval.run.finish_notes import answer_notes, system_notes, unscored_notes
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.runs.aggregate import RunInfo, aggregate, metric_errors
 from pytest_rageval.runs.columns import CaseColumns, write_scores
 from pytest_rageval.runs.config import flat_names, hardware, observed, reported, stated_otherwise
 from pytest_rageval.runs.decision_hash import gates_in_effect
 from pytest_rageval.runs.folder import write_metrics
-from pytest_rageval.runs.judge_notes import failure_note, judge_notes, served_change, served_names
+from pytest_rageval.runs.judge_notes import served_change, served_names
 from pytest_rageval.runs.reader import CONFIG, METRICS, StoredRun
 from pytest_rageval.runs.record_seal import RECORDED
-from pytest_rageval.runs.reservations import LEFT_OUT, RERUN, judge_left_out, reruns, skip_notes, still_left_out
+from pytest_rageval.runs.reservations import LEFT_OUT, judge_left_out, still_left_out
 from pytest_rageval.runs.results_file import RunWriter
-from pytest_rageval.runs.rewritten_follow_ups import rewrite_note
-from pytest_rageval.runs.row import Row, cases_of, flagged, in_order
+from pytest_rageval.runs.row import Row, cases_of, in_order
 from pytest_rageval.text import counted
 
 INTERRUPTED = "baseline not updated: the session was interrupted; run it to its end"
@@ -341,63 +338,13 @@ def _notes(
         # The hooks that changed the reports of cases may change the report of this problem, too.
         yield finished.problems["verdicts"]
     yield from stated_otherwise(_stated_versions(writer), reported(writer.versions, writer.coverage))
-    yield from _system_notes(writer, config)
+    yield from system_notes(writer, config)
     if comparison is not None:
         if comparison.problems and plan.settings.ignore_invariants:
             yield "compared in spite of: " + "; ".join(map(str, comparison.problems))
         yield from comparison_notes(comparison.content, len(finished.rows))
-    yield from _answer_notes(writer, plan, trials, finished)
+    yield from answer_notes(writer, plan, trials, finished.rows, finished.metrics, config)
     yield from writer.warnings
     yield from doubt_notes(finished.metrics, writer.place_flags)
     if not finished.is_partial:
-        yield from _unscored(plan, finished.metrics)
-
-
-def _system_notes(writer: RunWriter, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes about the system's index and the golds that it cannot win."""
-    if writer.has_changing_coverage:
-        yield "the system changed what it says of its index during the run: was it re-indexed?"
-    problem = not_understood(writer.coverage)
-    if problem is not None:
-        yield problem
-    line = unwinnable_line(config)
-    if line is not None:
-        yield line
-
-
-def _answer_notes(writer: RunWriter, plan: Plan, trials: Sequence[Row], finished: FinishedRun) -> Iterator[str]:
-    """Yield notes about unread fields, repeated cases, rewrites, doubtful limits of gates, and the judge."""
-    config = finished.config
-    if writer.unread:
-        fields = " and ".join(map(repr, sorted(writer.unread)))
-        yield (
-            f"the system sends {fields} at the top level of its answers, where "
-            "nothing is read; send it under 'debug', or name it in [tool.rageval.target.mapping.response]"
-        )
-    yield from skip_notes(finished.rows)
-    again = reruns(cases_of(trials)).get(RERUN)
-    if again:
-        yield f"passed only when run again: {listed(again)}"
-    rewrites = rewrite_note(finished.metrics, is_wanted=plan.settings.rewrites)
-    if rewrites is not None:
-        yield rewrites
-    yield from doubtful_limits([*plan.case_gates, *plan.run_gates])
-    if plan.skipped_gates:
-        skipped = listed(list(map(str, plan.skipped_gates)))
-        yield f"gates not looked at, since this run leaves out their layer: {skipped}"
-    models = {config["llm_model"], *writer.model_names}
-    judges = [row.judge for row in trials]
-    yield from judge_notes(config, models, judges, flagged(trials))
-    failure = failure_note(flagged(trials, "failed"))
-    if failure is not None:
-        yield failure
-
-
-def _unscored(plan: Plan, metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the named metrics that have no value for any case, which is easily overlooked."""
-    named = {*(plan.settings.enabled or ())}
-    measures = [measure for measure in plan.measures if named & {measure.name, measure.metric.name}]
-    counts = {measure.name: metrics["metrics"][measure.name] for measure in measures if not measure.metric.run_level}
-    unscored = [name for name, count in counts.items() if count["n_not_applicable"] and not count["n_scored"]]
-    if unscored:
-        yield f"{listed(unscored)}: named to be scored, and no case has a value; each case says why (rageval explain)"
+        yield from unscored_notes(plan, finished.metrics)
