@@ -220,6 +220,7 @@ REFUSED = "which runs code or reads files of this machine; if the browser may na
 def test_code_and_files_of_the_machine_are_taken_only_as_the_project_lists_them(
     app: WebApp, field: str, spec: str, listed: str
 ):
+    allow_code(app.settings.root)  # nothing, whatever an earlier test has listed
     kind = {"target_kind": "python"} if field == "python" else {"judge_kind": "other"}
     fields = sent_by(app.page("/agents/new"), "/agents") | {"name": spec, field: spec} | kind
     refused = app.post("/agents", fields)

@@ -265,6 +265,7 @@ def test_the_page_finds_what_the_table_of_examples_says(page: OpenPage):
 
 
 @pytest.mark.browser
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the cases, when an example fails
 @SLOW
 @given(query=FILTERS, sort=SORTS)
 @example(query="fell:mrr level<0.9 drop<=-0.1", sort="mrr")
