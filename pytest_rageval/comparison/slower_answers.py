@@ -1,4 +1,4 @@
-"""Answers that take clearly longer than in the run before: said in one line, and never a failure by itself."""
+"""Answers that take clearly longer than in the run before: shown in one line, and never a failure by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLEARLY = 1.25
 BEYOND_NOISE = 1.1
 """How many times as long they take at the low end of the interval: a bit more than for two equal systems."""
 LEAST_MS = 20.0
-"""Difference of the medians that anybody would notice."""
+"""Difference of the medians that users notice."""
 FEWEST = 10
 """Cases: of fewer, two slow calls decide about the median."""
 MOST = 2000

@@ -19,6 +19,10 @@ from pytest_rageval.runs.records.observation_line import marked
 from pytest_rageval.targets.native_contract import read_response
 from pytest_rageval.targets.target import BaseTarget, Surroundings
 
+QUESTION = "question"
+_SCOPE = ("vaults", "folders", "contexts")
+"""The members of a request that limit where the system searches."""
+
 
 def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     """Make the target of `run:RUN_ID`."""
@@ -125,10 +129,6 @@ def _asked_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     if case.get("turn") is None:
         asked["history"] = case.get("history")
     return asked
-
-
-QUESTION = "question"
-_SCOPE = ("vaults", "folders", "contexts")
 
 
 def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
