@@ -26,13 +26,13 @@ GOLD_KEYS = frozenset(
 DECLINING_GOLD = (
     "right answer that only says that there is none: read as a question without an answer; --map answerable= keeps it"
 )
-"""What a conversion notes of such rows."""
+"""The note of a conversion on such rows."""
 _BLANK_MARKS = (
     "none n.a. - -- --- – — ― . .. ... … / tbd tba todo ? ?? ??? keine keiner nil nichts aucun aucune ninguno "
     "ninguna nessuno nessuna nenhum geen 없음 해당없음 なし 無し 無 无 暂无 待定"
 )
 _BLANK = frozenset(_BLANK_MARKS.split())
-"""What people write into a cell of right answers that holds none, in lower case."""
+"""Texts in a cell without a right answer, in lower case."""
 _SURELY = 5.5
 """Log odds of the detector from which a right answer declines. "No information is stored." has 4.5, "Say 'I don't
 know' and escalate." 5.4; of 24 refusals of people, those that name what they lack have more."""
@@ -94,7 +94,7 @@ _ASKS_ABOUT_SOURCE = re.compile(rf"\b{_SOURCE}\b", re.IGNORECASE)
 
 
 def is_blank_gold(text: str) -> bool:
-    """Return True for what people write where there is no right answer: `-`, `none`, `tbd`."""
+    """Return True for a mark of a missing right answer: `-`, `none`, `tbd`."""
     return len(text) < 20 and text.strip().casefold() in _BLANK
 
 

@@ -61,10 +61,11 @@ def _with_slower_answers(
 
     Times differ between runs with equal results, and stand with all that is of one run alone.
     """
+    volatile: Mapping[str, Any] = metrics["volatile"]
     slower = slower_answers(before.metrics, metrics, shared, before.records, records_now)
     if slower is None:
-        return metrics["volatile"]
-    return {**metrics["volatile"], "slower_answers": slower}
+        return volatile
+    return {**volatile, "slower_answers": slower}
 
 
 def newly_failing(content: Mapping[str, Any]) -> frozenset[str]:

@@ -140,7 +140,7 @@ def _template(name: str) -> str:
 
 
 def _write(root: Path, name: str, text: str, unfinished: UnfinishedInit) -> ScaffoldFile:
-    """Write a file, or `X.new` (`X.new2`, …) next to one with other content that somebody edited."""
+    """Write a file, or `X.new` (`X.new2`, …) next to an edited one with other content."""
     numbered = [f"{name}.new{number}" for number in range(2, 100)]
     names = [name, f"{name}.new", *numbered]
     try:

@@ -1,4 +1,4 @@
-"""What tells two addresses of one path apart: their hosts, their queries, the routes and sections behind `#`."""
+"""Differences of two addresses with one path: their hosts, their queries, the routes and sections behind `#`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAGE = re.compile(r"page=(\d{1,6})\b.*", re.DOTALL)
 
 
 class Address(NamedTuple):
-    """What an address says besides its path; empty where it does not.
+    """The parts of an address besides its path; an absent part is empty.
 
     query    the parameters that name the page, in any order
     route    the path behind `#/`, within an application that is one page
