@@ -41,7 +41,7 @@ _LONGEST = 400
 _LONGEST_FORM = 160
 """Characters of a text that is compared with the usual forms: their patterns take long over long texts."""
 _SOURCE = (
-    r"(the |this |these |any |provided |given |available |supplied |our )*"
+    r"(the |this |these |any |provided |given |available |supplied |our ){0,3}"
     r"(documents?|documentation|docs?|contexts?|passages?|texts?|sources?|corpus|knowledge base|kb|articles?|"
     r"materials?|excerpts?|files?|data|manual)"
 )
