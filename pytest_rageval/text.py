@@ -114,6 +114,9 @@ def percent(share: float) -> str:
 
 AS_WRITTEN = 12
 """Digits that give back what a person wrote, without the last ones of binary fractions: 0.3, not 0.300000000000004."""
+SMALLEST_PLAIN = 1e-9
+LARGEST_PLAIN = 1e15
+"""Numbers beyond these limits are shown in powers of ten: their zeros cannot be counted at a glance."""
 
 
 def plain(value: float, digits: int = AS_WRITTEN) -> str:
@@ -128,10 +131,6 @@ def plain(value: float, digits: int = AS_WRITTEN) -> str:
     known_digits = len(mantissa.lstrip("-").replace(".", ""))
     decimals = max(0, known_digits - 1 - int(exponent))
     return f"{float(rounded):.{decimals}f}"
-
-
-SMALLEST_PLAIN = 1e-9
-LARGEST_PLAIN = 1e15
 
 
 def short(value: float, digits: int = 4) -> str:

@@ -24,6 +24,7 @@ WORDS = [
     *("run", "baseline", "comparison", "regression", "flip", "known failure", "sweep"),
     *("pairwise comparison", "win rate", "position flip"),
     *("draft", "layer", "overall score", "folder mode", "prefetch", "canary", "fence", "partial run", "vault"),
+    *("reservation", "cause"),
 ]
 
 

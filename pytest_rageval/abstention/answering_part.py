@@ -1,4 +1,4 @@
-"""The part of an answer that gives what is asked, beside sentences that only limit it or point elsewhere.
+"""The part of an answer that gives what is asked, next to sentences that only limit it or point elsewhere.
 
 "The fee is 5 EUR. The documents do not mention any exceptions." sounds like a refusal as a whole, and is an answer.
 "The tower has 214 steps. Its height is not stated." is a refusal that tells something else. The two differ in whether a
@@ -8,8 +8,9 @@ part that denies nothing has the words of the question, and all of those that th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from pytest_rageval.abstention.features import kind_of_question, sentences_of
@@ -19,7 +20,7 @@ from pytest_rageval.language.words import content_tokens
 MOST_PARTS = 12
 """Parts of an answer that are read: a longer one has room for what is asked and for much else."""
 LONGEST_CLEAR = 3
-"""Sentences up to which an answer beside a limit is clear; more of them may be what a refusal tells in its place."""
+"""Sentences up to which an answer with a limit is clear; a longer one may be a refusal that tells other things."""
 SURELY_SAYS = -0.3
 """Log odds of an abstention below which a part, read alone, says something."""
 HARDLY_SAYS = -1.0
@@ -28,13 +29,14 @@ SURELY_ANSWERS = -2.5
 """Log odds below which a part answers that shares no word with its question: "Three months."."""
 SHORT = 60
 """Characters of such a part that can hardly say anything but the answer."""
-HALF = 0.5
-MOST = 0.67
-"""Shares of the question's words in a part: from `HALF` on it may answer, and from `MOST` on it surely does."""
+MAY_ANSWER = 0.5
+"""Share of the question's words from which a part may answer it."""
+HAS_THE_QUESTION = 0.67
+"""Share of the question's words from which a part surely answers it."""
 
 
 class AnsweringPart(NamedTuple):
-    """The part of an answer that gives what is asked; `is_clear` is False if it may as well be beside the point."""
+    """The part of an answer that gives what is asked; `is_clear` is False if it may be about something else."""
 
     text: str
     is_clear: bool
@@ -49,7 +51,7 @@ class _Part(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What a question asks for: its words, the kind of its answer, and whether that is a figure."""
+    """The content of a question: its words, the kind of its answer, and whether that is a figure."""
 
     words: frozenset[str]
     kind: str
@@ -61,7 +63,7 @@ class _Asked(NamedTuple):
 
 
 def answering_part(answer: str, question: str, odds_of: Callable[[str], float]) -> AnsweringPart | None:
-    """Return the part of an answer that gives what is asked, if it has one beside other parts.
+    """Return the part of an answer that gives what is asked; None if no part does, or the answer has one part only.
 
     odds_of  the log odds of an abstention of a text, as an answer to the question
     """
@@ -78,9 +80,9 @@ def answering_part(answer: str, question: str, odds_of: Callable[[str], float]) 
     behind = [other for other in parts[place + 1 :] if other.denies]
     # The whole sounds like a refusal, so that what follows must limit the part, whatever its words.
     others = [*ahead, *behind] or parts[place + 1 :]
-    denied = asked.words & frozenset().union(*[other.words for other in others])
     if not others or _denies_first(ahead, asked):
         return None
+    denied = _words_of(others) & asked.words
     # "The south gate opens at 8. I have nothing on the north gate."
     if not denied <= part.words or part.words <= asked.words:
         return None
@@ -94,13 +96,17 @@ def answering_part(answer: str, question: str, odds_of: Callable[[str], float]) 
     return AnsweringPart(part.text, is_clear=not is_open and _surely_answers(part, asked, place, is_bare=is_bare))
 
 
+def _words_of(parts: Iterable[_Part]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(part.words for part in parts))
+
+
 def _may_answer(part: _Part, asked: _Asked, *, is_bare: bool, refers_back: bool) -> bool:
     """Return True if a part has enough of what is asked."""
     share = asked.share_in(part)
     # "The tower has 214 steps. Its height is not stated."
     if refers_back and share < 1:
         return False
-    if is_bare or share >= HALF:
+    if is_bare or share >= MAY_ANSWER:
         return True
     return asked.wants_figure and (share > 0 or not asked.words)
 
@@ -110,9 +116,9 @@ def _surely_answers(part: _Part, asked: _Asked, place: int, *, is_bare: bool) ->
     if asked.kind == "person" and _NAME.search(part.text) is None:
         return False
     share = asked.share_in(part)
-    if share >= MOST:
+    if share >= HAS_THE_QUESTION:
         return True
-    if share >= HALF and (asked.wants_figure or place == 0):
+    if share >= MAY_ANSWER and (asked.wants_figure or place == 0):
         return True
     return is_bare and len(part.text) <= SHORT
 
@@ -130,7 +136,7 @@ def answer_parts(answer: str) -> list[str]:
 
 
 def _best(parts: Sequence[_Part], asked: _Asked) -> int | None:
-    """Return the place of the part that says most of what is asked, and denies nothing."""
+    """Return the place of the part with most of the question's words that denies nothing; None without one."""
     places = []
     for place, part in enumerate(parts):
         if part.odds >= SURELY_SAYS or part.denies:
@@ -158,7 +164,7 @@ def _part(text: str, odds: float) -> _Part:
 
 
 def _denies_first(ahead: Sequence[_Part], asked: _Asked) -> bool:
-    """Return True if what comes before denies what is asked: "I don't know that. Weekday breakfast is from 7."."""
+    """Return True if the parts before deny what is asked: "I don't know that. Weekday breakfast is from 7."."""
     for part in ahead:
         is_about_it = bool(part.words & asked.words) or part.words <= asked.words
         if is_about_it or _REFERS.search(part.text) is not None:

@@ -13,7 +13,7 @@ QUOTED = "…"
 
 
 class OwnWords(NamedTuple):
-    """What an answer says itself.
+    """The part of an answer that is its own words, without quotations and courtesies.
 
     is_announcement  it says only what the system is going to do
     is_offer         it says only that the system would help, as at the beginning of a talk

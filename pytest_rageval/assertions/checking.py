@@ -12,7 +12,7 @@ from pytest_rageval.model.assertion import Assertion
 from pytest_rageval.text import printable
 
 HIDES_TEXT = "the answer repeats a credential, which is masked: nobody can say what does not stand there"
-"""A masked answer alone is kept, so that the verdict on it must be the same whenever it is scored."""
+"""Only the masked answer is stored: each later scoring must come to the same verdict."""
 
 
 class AssertionOutcome(NamedTuple):

@@ -58,7 +58,7 @@ def has_case_suffix(path: Path) -> bool:
 
 
 def unread_neighbours(files: Sequence[Path]) -> list[Path]:
-    """Return the files beside these case files that look like cases and are not read, for their ending."""
+    """Return the files in the folders of these case files that look like cases, but have an ending that is not read."""
     found: list[Path] = []
     for folder in dict.fromkeys(file.parent for file in files):
         try:
@@ -69,7 +69,7 @@ def unread_neighbours(files: Sequence[Path]) -> list[Path]:
 
 
 def unread_note(files: Sequence[Path], root: Path) -> str | None:
-    """Return in one line which files beside these case files are not read; None if there are none."""
+    """Return a line with the files in the folders of these case files that are not read; None without any."""
     unread = unread_neighbours(files)
     if not unread:
         return None

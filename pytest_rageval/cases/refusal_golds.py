@@ -1,4 +1,4 @@
-"""Right answers that are none: sentences that decline to answer, marks for a blank cell, replies to a greeting."""
+"""Right answers that are none: sentences that decline to answer, and marks for a blank cell."""
 
 from __future__ import annotations
 
@@ -10,17 +10,36 @@ from pytest_rageval.cases.answerability import is_unanswerable_kind
 from pytest_rageval.cases.names import name_words
 from pytest_rageval.model import Json
 
+GOLD_KEYS = frozenset(
+    [
+        "reference",
+        "expected_answers",
+        "expected_key_facts",
+        "gold_supports",
+        "required_support_groups",
+        "recency_conflict_rule",
+        "relevant_ids",
+        "gold",
+    ]
+)
+"""The keys of a record that say what is right."""
+DECLINING_GOLD = (
+    "right answer that only says that there is none: read as a question without an answer; --map answerable= keeps it"
+)
+"""The note of a conversion on such rows."""
 _BLANK_MARKS = (
     "none n.a. - -- --- – — ― . .. ... … / tbd tba todo ? ?? ??? keine keiner nil nichts aucun aucune ninguno "
     "ninguna nessuno nessuna nenhum geen 없음 해당없음 なし 無し 無 无 暂无 待定"
 )
 _BLANK = frozenset(_BLANK_MARKS.split())
-"""What people write into a cell of right answers that holds none, in lower case."""
+"""Texts in a cell without a right answer, in lower case."""
 _SURELY = 5.5
 """Log odds of the detector from which a right answer declines. "No information is stored." has 4.5, "Say 'I don't
 know' and escalate." 5.4; of 24 refusals of people, those that name what they lack have more."""
 _LONGEST = 400
 """Characters of a right answer that declines; longer ones say something, too."""
+_LONGEST_FORM = 160
+"""Characters of a text that is compared with the usual forms: their patterns take long over long texts."""
 _SOURCE = (
     r"(the |this |these |any |provided |given |available |supplied |our ){0,3}"
     r"(documents?|documentation|docs?|contexts?|passages?|texts?|sources?|corpus|knowledge base|kb|articles?|"
@@ -72,42 +91,10 @@ _UNSPACED_FORMS = (
 )
 _UNSPACED = frozenset(_UNSPACED_FORMS.split())
 _ASKS_ABOUT_SOURCE = re.compile(rf"\b{_SOURCE}\b", re.IGNORECASE)
-_TALK = frozenset(
-    [
-        "hi", "hello", "hey", "hi there", "hello there", "hey there", "good morning", "good afternoon", "good evening",
-        "thanks", "thank you", "thank you very much", "thanks a lot", "many thanks", "ok", "okay", "ok thanks", "great",
-        "great thanks", "cool", "perfect", "bye", "goodbye", "good bye", "see you", "how are you",
-        "hallo", "guten tag", "guten morgen", "guten abend", "moin", "servus", "gruezi", "danke", "vielen dank",
-        "danke schon", "tschuss", "auf wiedersehen", "bonjour", "salut", "bonsoir", "merci", "merci beaucoup",
-        "au revoir", "hola", "buenos dias", "buenas tardes", "gracias", "muchas gracias", "adios", "ciao", "buongiorno",
-        "grazie", "arrivederci", "ola", "bom dia", "obrigado", "obrigada", "hoi", "dank je", "bedankt", "안녕하세요",
-        "안녕", "감사합니다", "고맙습니다", "こんにちは", "ありがとう", "ありがとうございます", "你好", "您好", "谢谢",
-        "謝謝", "再见",
-    ]
-)  # fmt: skip
-
-
-GOLD_KEYS = frozenset(
-    [
-        "reference",
-        "expected_answers",
-        "expected_key_facts",
-        "gold_supports",
-        "required_support_groups",
-        "recency_conflict_rule",
-        "relevant_ids",
-        "gold",
-    ]
-)
-"""The keys of a record that say what is right."""
-DECLINING_GOLD = (
-    "right answer that only says that there is none: read as a question without an answer; --map answerable= keeps it"
-)
-"""What a conversion notes of such rows."""
 
 
 def is_blank_gold(text: str) -> bool:
-    """Return True for what people write where there is no right answer: `-`, `none`, `tbd`."""
+    """Return True for a mark of a missing right answer: `-`, `none`, `tbd`."""
     return len(text) < 20 and text.strip().casefold() in _BLANK
 
 
@@ -123,14 +110,18 @@ def declines_as_gold(text: str, question: str = "") -> bool:
         return True
     if _ASKS_ABOUT_SOURCE.search(question[:_LONGEST]):
         return False
-    return bool(len(words) <= 160 and _FORMS.fullmatch(words)) or log_odds(text, question) >= _SURELY
+    if len(words) <= _LONGEST_FORM and _FORMS.fullmatch(words):
+        return True
+    return log_odds(text, question) >= _SURELY
 
 
 def golds_decline(golds: Sequence[Json], question: Json) -> bool:
     """Return True if there are right answers and all of them say that there is none."""
     asked = question if isinstance(question, str) else ""
-    texts = [gold for gold in golds if isinstance(gold, str)]
-    return bool(texts) and len(texts) == len(golds) and all(declines_as_gold(text, asked) for text in texts)
+    for gold in golds:
+        if not isinstance(gold, str) or not declines_as_gold(gold, asked):
+            return False
+    return bool(golds)
 
 
 def written_golds(case: Mapping[str, Json]) -> list[Json]:
@@ -138,8 +129,3 @@ def written_golds(case: Mapping[str, Json]) -> list[Json]:
     several = case.get("expected_answers")
     golds = list(several) if isinstance(several, list) else []
     return golds if case.get("reference") is None else [*golds, case["reference"]]
-
-
-def is_small_talk(question: Json) -> bool:
-    """Return True for a turn that asks nothing: a greeting, thanks, a goodbye."""
-    return isinstance(question, str) and len(question) <= 40 and name_words(question) in _TALK

@@ -126,7 +126,7 @@ async def _other_contract(spec: str, question: str, project: Project) -> list[Di
     """Report how a server replies whose answer cannot be read, and the mapping that would read it."""
     connection = Connection(timeout=ANSWER_S, headers=project.settings.resolved_headers())
     contact = await first_contact(spec, question, connection)
-    found = [warning(line) for line in contact.said]
+    found = [warning(line) for line in contact.findings]
     if contact.mapping:
         found.append(warning("its own JSON", f"put into the table: {toml_value({'mapping': contact.mapping})}"))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from pytest_rageval.config.project import find_project
 from pytest_rageval.config.settings_sources import load_settings
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.make.ci_files import CI, CI_FILES, keys_of_ci, misplaced
-from pytest_rageval.make.scaffold import Choice, scaffold
+from pytest_rageval.make.scaffold import Choice, ScaffoldFile, scaffold
 from pytest_rageval.render.text.columns import aligned
 from pytest_rageval.targets.first_contact import CONTACT_QUESTION, FirstContact
 from pytest_rageval.targets.mapped_target import history_gap
@@ -102,38 +103,57 @@ def init(
         # A key that somebody wrote into the file itself is sent, but not written once more.
         named = {name: value for name, value in in_file.items() if value.startswith("env:")}
         choice = choice._replace(headers={**named, **headers})
-    if start is not None:
+    _check_combination(choice, reply, path, question, has_headers=bool(headers))
+    problem = None
+    if kind_of(choice.target) is HTTP and not choice.is_ci_alone:
+        contact = _contact(choice, reply, path, question or CONTACT_QUESTION, is_asked=is_asked)
+        click.echo(clean("\n".join(contact.findings)) + "\n", err=as_json)
+        choice = choice._replace(
+            target=contact.url or choice.target, mapping=contact.mapping, is_sampled=reply is not None
+        )
+        problem = problem_of_server(contact, choice.target)
+    written = scaffold(Path.cwd(), choice, is_unfinished=problem is not None)
+    if as_json:
+        _print_json(choice, written, problem)
+    else:
+        _print_text(choice, written, problem)
+    if problem is not None:
+        raise SystemExit(1)
+
+
+def _check_combination(
+    choice: Choice, reply: Path | None, path: str | None, question: str | None, *, has_headers: bool
+) -> None:
+    """Raise an error if options are given that do not go together."""
+    if choice.start is not None:
         _check_start(choice)
     is_server = kind_of(choice.target) is HTTP
     if reply is not None and not is_server:
         raise SettingsError(f"--reply: a sample reply describes a server; {choice.target} is none")
     if path is not None and reply is None:
         raise click.UsageError("--path goes with --reply; without it, the server is asked in the usual places")
-    if (headers or question is not None) and (not is_server or choice.is_ci_alone):
+    if (has_headers or question is not None) and (not is_server or choice.is_ci_alone):
         raise click.UsageError("--header and --question go with a server as --target; nothing else is asked")
     if question is not None and (reply is not None or not question.strip()):
         raise click.UsageError("--question: expected a text that the server is asked; with --reply, nothing is asked")
-    problem = None
-    if is_server and not choice.is_ci_alone:
-        contact = _contact(choice, reply, path, question or CONTACT_QUESTION, is_asked=is_asked)
-        click.echo(clean("\n".join(contact.said)) + "\n", err=as_json)
-        choice = choice._replace(
-            target=contact.url or choice.target, mapping=contact.mapping, is_sampled=reply is not None
-        )
-        problem = problem_of_server(contact, choice.target)
-    done = scaffold(Path.cwd(), choice, is_unfinished=problem is not None)
-    if as_json:
-        states = [{"path": file.path, "state": file.state} for file in done]
-        content: dict[str, Any] = {"target": choice.target, "files": states}
-        if problem is not None:
-            content["problems"] = [problem]
-        remarks = _remarks(choice)
-        if remarks:
-            content["notes"] = remarks
-        echo_json(content, ["rageval doctor", "rageval run"])
-        raise SystemExit(0 if problem is None else 1)
-    written = aligned([(file.path, file.state) for file in done], to_the_left=True)
-    click.echo(printable("\n".join(written)))
+
+
+def _print_json(choice: Choice, written: Sequence[ScaffoldFile], problem: str | None) -> None:
+    """Write one JSON object with the files, the problem and what is still to do."""
+    states = [{"path": file.path, "state": file.state} for file in written]
+    content: dict[str, Any] = {"target": choice.target, "files": states}
+    if problem is not None:
+        content["problems"] = [problem]
+    remarks = _remarks(choice)
+    if remarks:
+        content["notes"] = remarks
+    echo_json(content, ["rageval doctor", "rageval run"])
+
+
+def _print_text(choice: Choice, written: Sequence[ScaffoldFile], problem: str | None) -> None:
+    """Write a line a file, what is still to do, and the problem to the error stream."""
+    states = aligned([(file.path, file.state) for file in written], to_the_left=True)
+    click.echo(printable("\n".join(states)))
     for remark in _remarks(choice):
         click.echo(f"\n{printable(remark)}")
     keys = keys_of_ci(choice.headers)
@@ -143,7 +163,6 @@ def init(
         click.echo("\nNext:\n" + "\n".join(aligned(_next(), indent="  ", to_the_left=True)))
     if problem is not None:
         click.echo(f"ERROR: {problem}", err=True)
-        raise SystemExit(1)
 
 
 def _remarks(choice: Choice) -> list[str]:

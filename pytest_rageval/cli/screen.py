@@ -104,7 +104,7 @@ class CaseProgress:
 
 @contextmanager
 def _named_output() -> Iterator[None]:
-    """Name what could not be written: without a name, the folder of the run would be blamed for a full device."""
+    """Add the name of the output to an error without one: else the error would name the folder of the run."""
     try:
         yield
     except OSError as error:

@@ -60,7 +60,7 @@ def ask_server(url: str, question: str, headers: Mapping[str, str], *, is_person
         return contact
     variables = [value.removeprefix("env:") for value in headers.values() if value.startswith("env:")]
     if is_person and not variables:
-        click.echo(clean("\n".join(contact.said)))
+        click.echo(clean("\n".join(contact.findings)))
         token = click.prompt("It wants a key (not stored, not shown)", hide_input=True, default="", show_default=False)
         os.environ[TOKEN] = token  # of this process alone: what is shown loses it
         contact = _asked(url, question, own, token)
@@ -72,7 +72,7 @@ def ask_server(url: str, question: str, headers: Mapping[str, str], *, is_person
         remedy = (
             f"it wants a key: set {TOKEN}, sent as a bearer token, or name a header with --header NAME=env:VARIABLE"
         )
-    return contact._replace(said=(*contact.said, remedy))
+    return contact._replace(findings=(*contact.findings, remedy))
 
 
 def _asked(url: str, question: str, headers: Mapping[str, str], token: str) -> FirstContact:
@@ -93,8 +93,8 @@ def read_sample(reply: Path, url: str, path: str | None, *, is_person: bool) -> 
     if path is None and is_person:
         path = click.prompt("Path where the server takes a question, as in /ask", default="/").strip()
     if path is None:
-        said = (*contact.said, "missing: the path of the server; --path names it, as in /ask")
-        return contact._replace(said=said, is_path_missing=True)
+        findings = (*contact.findings, "missing: the path of the server; --path names it, as in /ask")
+        return contact._replace(findings=findings, is_path_missing=True)
     return contact._replace(mapping={"path": f"/{path.lstrip('/')}", **contact.mapping})
 
 
@@ -103,7 +103,7 @@ def with_remedy_for_chunks(contact: FirstContact) -> FirstContact:
     if contact.mapping is None or "retrieved_chunks" in contact.mapping["response"]:
         return contact
     remedy = "no chunks: ask what the system can answer with --question TEXT, or give a good reply with --reply FILE"
-    return contact._replace(said=(*contact.said, remedy))
+    return contact._replace(findings=(*contact.findings, remedy))
 
 
 def problem_of_server(contact: FirstContact, url: str) -> str | None:

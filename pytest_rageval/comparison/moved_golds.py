@@ -54,7 +54,7 @@ def causes_of_moved_golds(
 
 
 def _first_change(before: Record, now: Record) -> str | None:
-    """Return how the name of the first lost gold differs; None if no new chunk has the text of one."""
+    """Return how the name of the first lost gold changed; None if no new chunk has the text of a lost gold."""
     chunks_before = _first_chunks(before)
     chunks_now = _first_chunks(now)
     names = {_name(chunk) for chunk in chunks_before}
@@ -89,7 +89,7 @@ def _lost(before: Sequence[Record], now: Sequence[Record]) -> Iterator[Record]:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Check whether two folded texts are one passage, which may be cut otherwise."""
+    """Check whether two folded texts are one passage, possibly cut at other places."""
     if one == other:
         return len(one) >= SHINGLE
     shorter, longer = sorted((one.rstrip("…"), other.rstrip("…")), key=len)

@@ -1,4 +1,4 @@
-"""Cases that fail now and did not before, or that the other run has not: what every report counts as newly failing."""
+"""Cases that fail now and did not before, or that the other run lacks: all reports count these as newly failing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FailureKind(NamedTuple):
 
     name   the list of the comparison that names such cases
     words  after their number, as in `2 fail a new gate`
-    note   beside a case; '' for one that simply fails and did not before
+    note   next to the id of a case; '' for one that simply fails and did not before
     """
 
     name: str

@@ -12,11 +12,11 @@ from pytest_rageval.comparison.baseline import Side
 from pytest_rageval.comparison.carried_errors import carried_errors
 from pytest_rageval.comparison.case_diff import detail
 from pytest_rageval.comparison.changes import gain, paired
+from pytest_rageval.comparison.compared_causes import new_causes_of_sides, with_new_causes
 from pytest_rageval.comparison.compared_sides import Comparison, compare_sides
 from pytest_rageval.comparison.gates_now import Both
 from pytest_rageval.comparison.known_failures import ADDED_GATES, WORSE_KNOWN_FAILURES
 from pytest_rageval.comparison.lost_retrieval import LOST_RETRIEVAL
-from pytest_rageval.comparison.new_gates import new_causes_of_sides, with_new_causes
 from pytest_rageval.comparison.notes import comparison_notes
 from pytest_rageval.comparison.operation_changes import operation_changes, timed_otherwise
 from pytest_rageval.comparison.pair_verdict import pair_verdict

@@ -11,9 +11,9 @@ from pytest_rageval.runs.decision_hash import asked_part
 from pytest_rageval.text import counted
 
 RENAMED = "renamed"
-"""The key of the renamed cases in a comparison, new key → old key; one without any is without it."""
+"""The key of the renamed cases in a comparison, new key → old key; absent without any."""
 STILL_FAILING = "renamed_failing"
-"""The key of the renamed cases that fail now and failed before; a comparison may be without it."""
+"""The key of the renamed cases that fail now and failed before; absent without any."""
 ADVICE = (
     "Cases were renamed, which makes new cases of them: give them their old ids and files, or accept the new ones with "
     "--rageval-update-baseline."

@@ -1,4 +1,4 @@
-"""Answers that take clearly longer than in the run before: said in one line, and never a failure by itself."""
+"""Answers that take clearly longer than in the run before: shown in one line, and never a failure by itself."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pytest_rageval.comparison.operation_changes import timed_otherwise
 
 LATENCY = "latency_ms"
 CLEARLY = 1.25
-"""How many times as long answers take at least: less is the difference of two machines, or of two hours of a day."""
+"""The smallest factor that is shown: two machines, or two hours of a day, differ by less."""
 BEYOND_NOISE = 1.1
-"""How many times as long they take at the low end of the interval: a bit more than for two equal systems."""
+"""The smallest factor at the low end of the interval: a bit more than for two equal systems."""
 LEAST_MS = 100.0
 """Difference of the medians that a person notices (Nielsen 1993, "Usability Engineering": a tenth of a second).
 
@@ -59,7 +59,7 @@ def _usual(metrics: Mapping[str, Any]) -> float | None:
 
 
 def _latencies(records: Mapping[str, Record]) -> dict[str, float]:
-    """Return the milliseconds of each case that was answered; a failure may be fast or slow for its own reasons."""
+    """Return the latency in ms of each answered case; failures are fast or slow for reasons of their own."""
     latencies: dict[str, float] = {}
     for key, record in records.items():
         latency = (record.get("operations") or {}).get(LATENCY)

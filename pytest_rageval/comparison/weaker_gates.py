@@ -1,4 +1,4 @@
-"""Gates that were removed or loosened since the other run: what failed them fails nothing any more."""
+"""Gates that were removed or loosened since the other run: cases that failed them can pass now."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_GATE = 80
 _GATE = re.compile(r"(?P<subject>[^<>=]+) (?P<sign>[<>=]=?) (?P<limit>[-+.\de]+)(?P<condition>.*)")
 _CUT_OFF = re.compile(r"@\S*")
 _TAG = re.compile(r" tag \S+")
-"""What a failure is called decides about none."""
+"""The tag of a gate names its failures, and does not change which cases fail."""
 
 
 class _WrittenGate(NamedTuple):
@@ -42,7 +42,7 @@ class _WrittenGate(NamedTuple):
 
 
 def weaker_gate_words(comparison: Mapping[str, Any]) -> Iterator[str]:
-    """Yield `a gate was removed (mrr >= 0.5)` and `a gate was loosened (mrr >= 0.5 → 0.2)`, as far as it is so."""
+    """Yield `a gate was removed (mrr >= 0.5)` and `a gate was loosened (mrr >= 0.5 → 0.2)`, if any was."""
     added, removed = _added_and_removed(comparison.get(GATE_CHANGES, ()))
     dropped: list[str] = []
     loosened: list[str] = []

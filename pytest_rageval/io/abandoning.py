@@ -13,9 +13,9 @@ FAREWELL_S = 0.5
 
 
 async def abandonable(call: Awaitable[T]) -> T:
-    """Return the result of foreign code; when cancelled, leave it behind if it does not end.
+    """Return the result of foreign code; when cancelled, abandon it if it does not end.
 
-    A time limit cancels its task once. Code that catches that and goes on would never give back its caller.
+    A time limit cancels its task once. Code that catches the cancellation and goes on would block its caller for ever.
     """
     results: list[T] = []
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Temporary files beside the file that they become, and the removal of those whose writer was killed."""
+"""Temporary files next to the file that they replace, and the removal of those whose writer was killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUFFIX = ".rageval-tmp"
 ABANDONED_S = 600
 """Seconds after the last change before a file counts as abandoned.
 
-A living writer holds a lock. The age covers the moment before it has it, and file systems without locks.
+A running writer holds a lock. The age protects it before it has the lock, and on file systems without locks.
 """
 _LONGEST_STEM = 50
 """Characters taken from the name of the file: a name has at most 255 bytes, and a character up to four."""
@@ -25,7 +25,7 @@ _LONGEST_STEM = 50
 
 @contextlib.contextmanager
 def temporary_file(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield an open descriptor and the name of a new file beside `path`; remove the file at the end if it still exists.
+    """Yield an open descriptor and the name of a new file next to `path`; remove it at the end if it still exists.
 
     The body closes the descriptor. If it succeeds, abandoned files in the folder are removed as well.
     """

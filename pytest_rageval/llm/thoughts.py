@@ -18,8 +18,8 @@ def thoughts_and_answer(text: str) -> tuple[str, str]:
     >>> thoughts_and_answer("The tag `</think>` ends the thoughts.")
     ('', 'The tag `</think>` ends the thoughts.')
     """
-    # Nearly every answer has none of them: three looks for a character or two spare it the patterns.
-    if "<" not in text and "[" not in text and "hought" not in text and "easoning" not in text and "◁" not in text:
+    # Nearly every answer has none of them, and is spared the patterns.
+    if not any(sign in text for sign in _SIGNS):
         return "", text
     found: list[str] = []
     rest = text
@@ -37,6 +37,35 @@ def thoughts_and_answer(text: str) -> tuple[str, str]:
     if rest == text:
         return "", text
     return "\n\n".join(filter(None, found)), _unwrapped(rest)
+
+
+def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
+    """Split a reply into the thoughts between a pair of tags at its very beginning and what it says.
+
+    A reply cut off within its thoughts has no text.
+    """
+    if content is None:
+        return "", None
+    opening = _OPENING_TAG.match(content)
+    if opening is None:
+        return "", content
+    thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
+    return thoughts.strip(), text if is_closed else ""
+
+
+def unopened_thoughts(text: str) -> tuple[str, str]:
+    """Split a text without a form into thoughts without an opening tag, and what it says.
+
+    Servers that put the opening tag into the prompt send only the closing one, behind a sentence or on a line of its
+    own. A tag in the middle of a sentence, in quotes or in code is mentioned: the text says something about it.
+    """
+    closing = _END_OF_THOUGHTS.search(text)
+    if closing is None:
+        return "", text
+    thoughts = text[: closing.start("tag")]
+    if thoughts.count("```") % 2 == 1 or _ANY_OPENING_TAG.search(thoughts):
+        return "", text
+    return thoughts.strip(), text[closing.end() :]
 
 
 def _first_block(text: str) -> tuple[str, str] | None:
@@ -90,45 +119,16 @@ def _unwrapped(text: str) -> str:
     return wrapped["answer"] if wrapped else text
 
 
-def thoughts_and_text(content: str | None) -> tuple[str, str | None]:
-    """Split a reply into the thoughts between a pair of tags at its very beginning and what it says.
-
-    A reply cut off within its thoughts has no text.
-    """
-    if content is None:
-        return "", None
-    opening = _OPENING_TAG.match(content)
-    if opening is None:
-        return "", content
-    thoughts, is_closed, text = content[opening.end() :].partition(f"</{opening[1]}>")
-    return thoughts.strip(), text if is_closed else ""
-
-
-def unopened_thoughts(text: str) -> tuple[str, str]:
-    """Split a text without a form into thoughts without an opening tag, and what it says.
-
-    Servers that put the opening tag into the prompt send only the closing one, behind a sentence or on a line of its
-    own. A tag in the middle of a sentence, in quotes or in code is mentioned: the text says something about it.
-    """
-    closing = _END_OF_THOUGHTS.search(text)
-    if closing is None:
-        return "", text
-    thoughts = text[: closing.start("tag")]
-    if thoughts.count("```") % 2 == 1 or _ANY_OPENING_TAG.search(thoughts):
-        return "", text
-    return thoughts.strip(), text[closing.end() :]
-
-
 _TAGS = "(think|thinking|thought|thoughts|reasoning)"
 _OPENING_TAG = re.compile(rf"[\s\ufeff]*<{_TAGS}>")
 CLOSING_TAG = re.compile(rf"</{_TAGS}>")
 _ANY_OPENING_TAG = re.compile(rf"<{_TAGS}>")
-# Behind a sentence or at the beginning of a line, and the line ends there or the answer begins at once.
 _END_OF_THOUGHTS = re.compile(
     rf"""(?:\A\s*|[.!?…。！？)\]}}]["'”’]?[^\S\n]*|\n[^\S\n]*)(?P<tag></{_TAGS}>)(?=[^\S\n]*(?:\n|\Z)|[\w#*\[(])"""
 )
-
-
+"""A tag behind a sentence or at the beginning of a line, where the line ends or the answer begins at once."""
+_SIGNS = ("<", "[", "◁", "hought", "easoning")
+"""One of them is in every text with thoughts, whatever their form."""
 _MOST_BLOCKS = 20
 """Blocks of thoughts one after the other: some models think again before each part."""
 _WHITE = " \t\r\n\ufeff"

@@ -145,7 +145,7 @@ def _installation(root: Path) -> str:
         words.append("-e .")
     required = [*(requirements or "").splitlines(), *(package or ())]
     if any(_OURS.match(line.strip()) for line in required):
-        # The project itself says which version; two demands on one package could be at odds.
+        # The project names the version itself; two requirements of one package could contradict each other.
         words.append(US)
     else:
         words.append(pinned())
@@ -155,9 +155,9 @@ def _installation(root: Path) -> str:
 
 
 def pinned() -> str:
-    """Return our requirement for a file that stays: as new as this version, without the next one's new rules.
+    """Return the requirement of this version and its later fixes, for a file that is committed.
 
-    A release with another minor number may gate otherwise, and turn a build red that nobody changed.
+    A release with another minor number may have other default gates, which would fail an unchanged project.
     """
     return f"{US}~={version(US).partition('+')[0]}"
 
@@ -173,7 +173,7 @@ def _text_of(path: Path) -> str | None:
 
 
 def _package(root: Path) -> Sequence[str] | None:
-    """Return what the project requires as a package, as far as that is in pyproject.toml; None if it is no package."""
+    """Return the requirements of the project that pyproject.toml lists; None if the project is no package."""
     table: Mapping[str, object] = {}
     with contextlib.suppress(tomllib.TOMLDecodeError):
         table = tomllib.loads(_text_of(root / "pyproject.toml") or "")

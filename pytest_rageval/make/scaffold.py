@@ -1,4 +1,4 @@
-"""The first files of a project, and the folder of the demo; no file that somebody edited is ever overwritten."""
+"""The first files of a project, and the folder of the demo; an edited file is never overwritten."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ CASES_GITIGNORE = """\
 # Left by a writer that was killed; removed later.
 .*.rageval-tmp
 """
+REPLACED = "replaced: written by the last `rageval init`, and edited by nobody"
 FROM_NOTES = 3
 LOOKED_AT = 200
 """Notes to read at most, until enough of them have a heading."""
@@ -67,7 +68,8 @@ class ScaffoldFile(NamedTuple):
 def scaffold(root: Path, choice: Choice, *, is_unfinished: bool) -> list[ScaffoldFile]:
     """Write all files; raise SettingsError if one cannot be written, or the notes are no folder.
 
-    If something is still missing, such as a reply of the server, the next call replaces what nobody has edited by then.
+    If something is still missing, such as a reply of the server, the next call replaces the files that are not edited
+    by then.
     """
     if choice.notes is not None and not choice.notes.is_dir():
         raise SettingsError(f"--notes: {choice.notes} is not a folder; name the one that your system answers from")
@@ -137,11 +139,8 @@ def _template(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
-REPLACED = "replaced: written by the last `rageval init`, and edited by nobody"
-
-
 def _write(root: Path, name: str, text: str, unfinished: UnfinishedInit) -> ScaffoldFile:
-    """Write a file, or `X.new` (`X.new2`, …) next to one with other content that somebody edited."""
+    """Write a file, or `X.new` (`X.new2`, …) next to an edited one with other content."""
     numbered = [f"{name}.new{number}" for number in range(2, 100)]
     names = [name, f"{name}.new", *numbered]
     try:

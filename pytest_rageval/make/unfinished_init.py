@@ -1,4 +1,4 @@
-"""What a `rageval init` that ended with 1 has written, so that the next call can replace what nobody has edited."""
+"""Files of a `rageval init` that ended with 1: the next call replaces those that are not edited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_rageval.io.atomic import open_regular, readable_json, write_json
 MEMORY = Path("reports") / "cache" / "init.json"
 """Git ignores it: another checkout replaces nothing."""
 _LARGEST = 1 << 24
-"""Bytes of a file that are looked at; what we write is smaller by far."""
+"""Bytes of a file that are read; files of ours are smaller by far."""
 
 
 class UnfinishedInit:
@@ -26,15 +26,18 @@ class UnfinishedInit:
     def has_written(self, name: str) -> bool:
         """Check whether the file still has the bytes that `rageval init` wrote; a link never has."""
         path = self._root / name
-        return name in self._digests and not path.is_symlink() and self._digests[name] == _digest(path)
+        if name not in self._digests or path.is_symlink():
+            return False
+        return self._digests[name] == _digest(path)
 
     def remember(self, names: Iterable[str]) -> None:
-        """Store the digests of these files, and of those of earlier calls that nobody has edited."""
+        """Store the digests of these files, and of those of earlier calls that are not edited."""
         earlier = [name for name in self._digests if self.has_written(name)]
-        write_json(self._memory, {"files": {name: _digest(self._root / name) for name in [*earlier, *names]}})
+        digests = {name: _digest(self._root / name) for name in [*earlier, *names]}
+        write_json(self._memory, {"files": digests})
 
     def forget(self) -> None:
-        """Leave all files to the person, whose they are now."""
+        """Forget all files: from now on they are the project's own."""
         self._memory.unlink(missing_ok=True)
 
 

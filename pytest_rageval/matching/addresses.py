@@ -1,4 +1,4 @@
-"""What tells two addresses of one path apart: their hosts, their queries, the routes and sections behind `#`."""
+"""Differences of two addresses with one path: their hosts, their queries, the routes and sections behind `#`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAGE = re.compile(r"page=(\d{1,6})\b.*", re.DOTALL)
 
 
 class Address(NamedTuple):
-    """What an address says besides its path; empty where it does not.
+    """The parts of an address besides its path; an absent part is empty.
 
     query    the parameters that name the page, in any order
     route    the path behind `#/`, within an application that is one page
@@ -55,20 +55,29 @@ def _read(written: str) -> Address:
     text = unicodedata.normalize("NFC", bounded_place(written).strip(" \t\n\"'`<>"))
     before, _, fragment = text.partition("#")
     path, _, query = before.partition("?")
-    host = _HOST.match(text)
-    host_name = (host[1] or host[2] or "").lower().removeprefix("www.") if host else ""
-    fragment = unquote(fragment)
-    is_route = fragment.startswith(("/", "!"))
-    page = _PAGE.fullmatch(fragment)
-    is_section = not (is_route or page or _NO_SECTION.fullmatch(fragment))
-    return Address(
-        host=_USUAL_PORT.sub("", host_name),
-        is_plain_file=bool(_PLAIN_FILES.fullmatch(path)),
+    address = Address(
+        host=_host_of(text),
+        is_plain_file=_PLAIN_FILES.fullmatch(path) is not None,
         query=_identifying(query),
-        route=fragment.strip("!/") if is_route else "",
-        section=slug(fragment) if is_section else "",
-        page=page[1].lstrip("0") if page else "",
     )
+    fragment = unquote(fragment)
+    if fragment.startswith(("/", "!")):
+        return address._replace(route=fragment.strip("!/"))
+    page = _PAGE.fullmatch(fragment)
+    if page is not None:
+        return address._replace(page=page[1].lstrip("0"))
+    if _NO_SECTION.fullmatch(fragment):
+        return address
+    return address._replace(section=slug(fragment))
+
+
+def _host_of(text: str) -> str:
+    """Return the host of a URL without `www.` and a usual port; '' for a path."""
+    host = _HOST.match(text)
+    if host is None:
+        return ""
+    name = host[1] or host[2] or ""
+    return _USUAL_PORT.sub("", name.lower().removeprefix("www."))
 
 
 def _identifying(query: str) -> tuple[tuple[str, str], ...]:
@@ -84,19 +93,16 @@ def can_be_same_page(one: str, other: str) -> bool:
         return True
     first = _read(one)
     second = _read(other)
-    if first.host and second.host:
-        if first.host != second.host or first.route != second.route:
-            return False
-        return first.query == second.query or (_is_lone(first, second) and first.is_plain_file)
-    return (first.query == second.query or _is_lone(first, second)) and _is_equal(first.route, second.route)
+    is_query_possible = _are_equal_or_missing(first.query, second.query)
+    if not (first.host and second.host):
+        return is_query_possible and _are_equal_or_missing(first.route, second.route)
+    if first.host != second.host or first.route != second.route:
+        return False
+    return first.query == second.query or (is_query_possible and first.is_plain_file)
 
 
-def _is_lone(first: Address, second: Address) -> bool:
-    return not (first.query and second.query)
-
-
-def _is_equal(first: str, second: str) -> bool:
-    """Return True if two parts of addresses are the same, or one address lacks it."""
+def _are_equal_or_missing(first: object, second: object) -> bool:
+    """Return True if a part of two addresses is the same, or one address lacks it."""
     return first == second or not (first and second)
 
 

@@ -1,4 +1,4 @@
-"""Golds whose place was retrieved without their snippet: the chunker cut it, or the index is out of date."""
+"""Golds whose place was retrieved without their snippet: the chunker cut it, or the index is outdated."""
 
 from __future__ import annotations
 

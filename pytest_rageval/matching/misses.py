@@ -20,7 +20,7 @@ class MissedGold(NamedTuple):
 
     note: str
     elsewhere: str
-    """How the chunk's place differs, if it holds the gold's own text, and not only the answer; else ''."""
+    """The change of place, if the chunk holds the text of the gold itself and not only the answer; else ''."""
 
 
 def missed_golds(obs: Observation, rules: PlaceRules) -> Iterator[MissedGold]:

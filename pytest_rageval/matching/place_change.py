@@ -1,4 +1,4 @@
-"""How the place of a passage differs from that of its gold, in words that all passages of a moved folder share."""
+"""The change of place from a gold to a passage, in words that all passages of a moved folder share."""
 
 from __future__ import annotations
 

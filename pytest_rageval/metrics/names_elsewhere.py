@@ -25,5 +25,5 @@ NAMES_HERE = {
 
 
 def name_here(name: str) -> str | None:
-    """Return what measures the same here as a metric of another tool; None for a name that none of them has."""
+    """Return the metric or assertion that corresponds to a metric of another tool; None for an unknown name."""
     return NAMES_HERE.get(name.casefold().replace("-", "_").replace(" ", "_"))

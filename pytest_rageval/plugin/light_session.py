@@ -33,7 +33,7 @@ FIXTURES = "rageval-fixtures"
 """The name under which our fixtures are registered."""
 
 _TABLES_BELOW = ("*/pyproject.toml", "*/rageval.toml", "*/*/pyproject.toml", "*/*/rageval.toml")
-"""Where projects of a repository of several stand, as in services/desk."""
+"""Configurations in subfolders, as of the projects in a monorepo: services/desk."""
 
 
 # Not in `items`: pytest cuts tracebacks at the file of this function, and would begin them in our code.

@@ -21,7 +21,7 @@ from pytest_rageval.run.ongoing_run import OngoingRun
 from pytest_rageval.runs.folder import RunFolder
 
 LOOKED_EVERY_S = 0.2
-"""A second Ctrl-C ends all within half a second so; workers that only execnet ended asked on for six."""
+"""Seconds: a second Ctrl-C ends all workers within half a second; ended by execnet alone, they went on for six."""
 
 
 class Worker:

@@ -63,7 +63,7 @@ def run_problems(
 
 
 def judging_problem(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """Return what fails a run whose judge could not be asked; empty if it could."""
+    """Return the problem of a run whose judge could not be asked; empty if it could."""
     if not has_left_out_judge(metrics):
         return {}
     # Without the run's id: two runs with the same records have the same verdict.

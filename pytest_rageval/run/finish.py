@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, write_baseline
+from pytest_rageval.comparison.compared_causes import with_comparison
 from pytest_rageval.comparison.compared_sides import Comparison, compare_with_baseline
 from pytest_rageval.comparison.gates_now import GATES
-from pytest_rageval.comparison.new_gates import with_comparison
 from pytest_rageval.comparison.notes import comparison_notes, doubt_notes
 from pytest_rageval.comparison.verdict_facts import VerdictFacts
 from pytest_rageval.comparison.verdict_reasons import METRIC_FAILED

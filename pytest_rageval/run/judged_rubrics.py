@@ -1,4 +1,4 @@
-"""The rubrics of a run: what a judge is asked for its measures, and those that the project wrote itself."""
+"""The rubrics of a run: those that its measures need, and those of the project itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_rageval.metrics.registry import Measure
 
 
 def rubrics_to_ask(measures: Iterable[Measure]) -> tuple[str, ...]:
-    """Return what a judge is asked for these measures, each rubric once."""
+    """Return the rubrics that these measures need, each once."""
     rubrics: dict[str, None] = {}
     for measure in measures:
         rubrics |= dict.fromkeys(measure.metric.rubrics)

@@ -381,7 +381,7 @@ def _writer_of(prepared: Preparation, config: Mapping[str, Any]) -> RunWriter:
 
 
 async def _close(part: BaseTarget | BaseJudge) -> None:
-    """Close a target or judge; leave it behind if it does not end."""
+    """Close a target or judge; abandon it if it does not end."""
     limit = asyncio.timeout(CLOSE_WITHIN_S)
     try:
         async with limit:

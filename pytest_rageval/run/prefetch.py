@@ -166,8 +166,8 @@ class BackgroundLoop:
             self._thread.join(timeout=1)
             if not self._thread.is_alive():
                 self._loop.close()
-        # Else the thread is left with its loop, as it is a daemon. A coroutine that swallows its end would be ended
-        # once more when it is collected: without a loop `asyncio.sleep` fails at once, and it would turn for ever here.
+        # Else the daemon thread keeps its loop. A coroutine that swallows its cancellation would be closed once more by
+        # the garbage collector: without a loop `asyncio.sleep` fails at once, and it would spin for ever here.
         self._collect_as_usual()
 
     async def _finish(self) -> bool:

@@ -42,7 +42,7 @@ TITLES: Mapping[str, str] = {
 }
 """Kinds of causes with their titles, in the order of the stages; the words of the filter `cause:`."""
 GOLD_ELSEWHERE = "gold_elsewhere"
-"""The kind of cause that is no failure of retrieval: a folder was renamed, or ids were given anew."""
+"""The kind of cause that is no failure of retrieval: a folder was renamed, or chunks have new ids."""
 ELSEWHERE = "elsewhere"
 """The member of a record that says how the place of a missed gold differs from that of a chunk with its text."""
 GATE_CAUSES = "gate_causes"
@@ -256,7 +256,12 @@ def _missed_gold(record: Mapping[str, Any]) -> bool:
     """Check whether a gold place exists and no retrieved chunk matches any."""
     if record["gold"] in (None, "none") or "chunks" not in record["reported"]:
         return False
-    return not any(chunk["matches"] for chunk in record["retrieved_chunks"])
+    return not _has_gold_chunk(record)
+
+
+def _has_gold_chunk(record: Mapping[str, Any]) -> bool:
+    """Check whether a retrieved chunk matches a gold."""
+    return any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
 
 
 def _cause_behind_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[str, Any]], layers: Set[str]) -> Cause:
@@ -279,8 +284,7 @@ def _cause_in_retrieval(record: Mapping[str, Any], failed: Sequence[Mapping[str,
         return Cause(GOLD_ELSEWHERE, record[ELSEWHERE])
     if any(has_lost_snippet(flag) for flag in record.get("flags", ())):
         return Cause("snippet_not_retrieved")
-    is_any_retrieved = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
-    if is_any_retrieved:
+    if _has_gold_chunk(record):
         return _cause_in_ranking(record, failed)
     chunks = record["retrieved_chunks"] or ()
     if record["gold"] == "anchors" and chunks and not any(chunk["rel_path"] for chunk in chunks):
@@ -313,5 +317,4 @@ def _cause_in_answer(record: Mapping[str, Any], failed: Sequence[Mapping[str, An
     details = record["score_details"].get("gold_in_answer") or {}
     if details.get("instead") is not None:
         return Cause("wrong_quantity")
-    has_gold_chunk = any(chunk["matches"] for chunk in record["retrieved_chunks"] or ())
-    return Cause("not_in_answer" if has_gold_chunk else "wrong_answer")
+    return Cause("not_in_answer" if _has_gold_chunk(record) else "wrong_answer")

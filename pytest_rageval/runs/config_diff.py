@@ -66,7 +66,7 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
 
 
 def _without_those_of_conversations(changes: Iterable[SettingChange]) -> Iterator[SettingChange]:
-    """Yield the changes without metrics that a dataset has if it holds conversations: nobody switched them."""
+    """Yield the changes without metrics of conversations: a change of the dataset adds or removes them."""
     for change in changes:
         if change.name != "metrics" or not change.is_of_list:
             yield change

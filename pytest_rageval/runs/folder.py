@@ -27,6 +27,8 @@ GITIGNORE = """\
 """
 SECRET = "judge_secret"  # noqa: S105 - the name of the file
 FIRST = ("partial", "selection")
+MOST_OF_ONE_NAME = 10_000
+"""Folders of one name and different suffixes."""
 
 
 def check_reports(reports: Path) -> None:
@@ -54,9 +56,6 @@ def _taken(reports: Path, run_id: str) -> SettingsError:
 def utc_name() -> str:
     """Return the name of what begins now."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
-
-
-MOST_OF_ONE_NAME = 10_000
 
 
 def new_folder(parent: Path, name: str, *, free_in: Path | None = None) -> Path:

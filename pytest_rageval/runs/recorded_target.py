@@ -19,6 +19,10 @@ from pytest_rageval.runs.records.observation_line import marked
 from pytest_rageval.targets.native_contract import read_response
 from pytest_rageval.targets.target import BaseTarget, Surroundings
 
+QUESTION = "question"
+_SCOPE = ("vaults", "folders", "contexts")
+"""The members of a request that limit where the system searches."""
+
 
 def from_spec(spec: str, given: Surroundings) -> RecordedTarget | None:
     """Make the target of `run:RUN_ID`."""
@@ -51,7 +55,7 @@ class RecordedTarget(BaseTarget):
         self.notes: list[str] = []
         self._answers: dict[tuple[str, int], Answer] = {}
         self._asked: dict[tuple[str, int], Mapping[str, Any]] = {}
-        """What was sent for each answer, as in its case."""
+        """The recorded request of each answer, as in its case."""
         self._rewrites: dict[tuple[str, int], tuple[str, Answer]] = {}
         """The rewrite that was asked, and the answer to it."""
         path = run / OBSERVATIONS
@@ -116,7 +120,7 @@ class RecordedTarget(BaseTarget):
 
 
 def _asked_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a line says was sent to the system: the members of its case that a request has, too."""
+    """Return the recorded request of a line: the members of its case that a request has, too."""
     case = record.get("case")
     if not isinstance(case, Mapping):
         return {}
@@ -127,12 +131,8 @@ def _asked_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return asked
 
 
-QUESTION = "question"
-_SCOPE = ("vaults", "folders", "contexts")
-
-
 def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
-    """Return what is asked otherwise now: an id alone may be that of another question."""
+    """Return the members of the request that differ from the recorded ones: an id may be that of another question."""
     changed = []
     question = asked.get(QUESTION)
     # A question in which a credential was masked cannot be compared.

@@ -189,7 +189,7 @@ def leak_words(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 MOST_REASONS = 5
 LONGEST_REASON = 120
-"""How many reasons for skipped cases are shown, and how many characters of each."""
+"""The most reasons for skipped cases that are shown, and the most characters of each."""
 BY_PYTEST = "Skipped: "
 """The beginning of the reason of a case that a mark or pytest.skip() left out."""
 

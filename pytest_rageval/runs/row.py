@@ -175,6 +175,7 @@ class Row:
         trial_passed = verdict.get("trial_passed", verdict["passed"])
         message = error.get("message") or record["reason"]
         is_blank = abstained.get("decided_by") == "empty answer"
+        is_own_test = case_id(record["case_key"]) != record["test_case_id"]
         row = cls(
             key=record["case_key"],
             trial=record["trial"],
@@ -192,8 +193,8 @@ class Row:
             latency=latency,
             cost=shared.mapping("cost", record["cost"]),
             judge=shared.mapping("judge", record["judge"]),
+            is_own_test=is_own_test,
         )
-        row.is_own_test = case_id(row.key) != record["test_case_id"]
         row._add_later_fields(record, shared)
         return row
 

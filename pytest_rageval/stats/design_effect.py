@@ -1,4 +1,4 @@
-"""How much wider intervals are for values that depend on each other, such as those of the turns of a conversation."""
+"""Design effects: wider intervals for values that depend on each other, such as those of turns of a conversation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def independent(_: Sequence[float]) -> float:
 
 
 def design_effect(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
-    """Return by which factor clusters make the variance of the mean larger; 1 at least, None below five clusters.
+    """Return the factor by which clusters raise the variance of the mean: 1 or more, None below five clusters.
 
-    For any statistic, the values are what each answer adds to it (its influence). Few clusters tell their own spread
-    badly, so that the factor has the quantile of Student's t in it.
+    For any other statistic, pass the influence of each answer on it. The spread of few clusters is uncertain, so the
+    factor includes the quantile of Student's t.
     Source: Kish 1965, "Survey Sampling", chapter 8 (deff); Cochran 1977, chapter 9 (ratio of cluster totals).
     """
     n = len(values)
@@ -64,9 +64,9 @@ def widened(value: float, interval: Interval | None, effect: float | None, ends:
 
 
 def kappa_influences(decided: Sequence[tuple[bool, bool]]) -> list[float]:
-    """Return what each pair of decisions adds to Cohen's kappa: its derivative by the share of such pairs.
+    """Return the influence of each pair of decisions on Cohen's kappa: the derivative by the share of such pairs.
 
-    Zeros if chance alone would make both agree, where kappa is not defined.
+    Zeros if both always agree by chance alone: kappa is not defined then.
     """
     n = len(decided)
     if not n:
@@ -81,5 +81,6 @@ def kappa_influences(decided: Sequence[tuple[bool, bool]]) -> list[float]:
     for judge, people in decided:
         by_agreement = (judge == people) - agreed
         by_chance = (judge - ours) * (2 * theirs - 1) + (people - theirs) * (2 * ours - 1)
-        influences.append((by_agreement * (1 - chance) - (1 - agreed) * by_chance) / (1 - chance) ** 2)
+        change = by_agreement * (1 - chance) - (1 - agreed) * by_chance
+        influences.append(change / (1 - chance) ** 2)
     return influences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EVENT_FIELDS = ("data:", "event:", ":")
-"""How a body of server-sent events begins."""
+"""The beginnings of a body of server-sent events."""
 
 
 def remedy_for_events(body: str) -> str:

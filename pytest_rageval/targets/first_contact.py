@@ -40,16 +40,16 @@ CONTACT_S = 30.0
 class FirstContact(NamedTuple):
     """What a server made of one question.
 
-    said     what was found, a line each
-    mapping  `target.mapping` of the configuration; None for the native contract, or without a usable reply
+    findings  what was found, a line each
+    mapping   `target.mapping` of the configuration; None for the native contract, or without a usable reply
     is_answered  whether it replied at all
     is_refused  whether it wants a key (status 401 or 403)
     is_native  whether it speaks the native contract, which needs no mapping
     is_path_missing  whether nothing tells where it takes a question
-    url      where it was asked, without the path of the mapping; empty if nothing was
+    url       where it was asked, without the path of the mapping; empty if nothing was
     """
 
-    said: tuple[str, ...]
+    findings: tuple[str, ...]
     mapping: Mapping[str, Any] | None = None
     is_answered: bool = False
     url: str = ""
@@ -143,7 +143,7 @@ def contact_of_sample(body: bytes, name: str) -> FirstContact:
         shown["model"] = model
     shown_request = printable(json.dumps(shown, ensure_ascii=False))
     guess = f"guess: {shown_request} as the request, which no reply shows; correct it in rageval.toml"
-    return contact._replace(mapping={**contact.mapping, "request": request}, said=(*contact.said, guess))
+    return contact._replace(mapping={**contact.mapping, "request": request}, findings=(*contact.findings, guess))
 
 
 def _model_of_completion(body: bytes) -> str | None:
@@ -217,8 +217,8 @@ def _read(body: bytes, status: str, path: str, key: str, question: str = "") -> 
     keys = f"keys of the reply: {listed(shown_keys(data), 16)}"
     # Other contracts have an `answer` too; `debug` tells ours apart.
     if isinstance(data, dict) and "answer" in data and "debug" in data and path in (NATIVE, ""):
-        said = (status, keys, "it speaks the native contract: no mapping is needed")
-        return FirstContact(said, is_answered=True, is_native=True)
+        findings = (status, keys, "it speaks the native contract: no mapping is needed")
+        return FirstContact(findings, is_answered=True, is_native=True)
     response, missing = response_mapping(data, question)
     if not response:
         return FirstContact((status, keys, "no text looks like an answer, and no list like chunks"), is_answered=True)

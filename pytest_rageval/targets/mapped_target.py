@@ -77,7 +77,7 @@ def _placed(template: Mapping[str, Any]) -> set[str]:
 
 
 def history_gap(template: Mapping[str, Any]) -> str:
-    """Return why what was said before does not reach a server with this request, with the remedy; '' if it does."""
+    """Return why this request sends no earlier turns, with the remedy; '' if it sends them."""
     if not _sent(template).isdisjoint(("history", "messages", "conversation_id")):
         return ""
     remedy = f'add one of them to {PLACE}.request, as in messages = "{{messages}}"'

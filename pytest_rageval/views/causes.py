@@ -45,8 +45,10 @@ ADVICE = {
 """What to do by the kind of cause."""
 
 
-OF_THEMSELVES = frozenset({"system_error", "blocked", "judge_error", "evaluation_error", "reference_not_resolved"})
-"""Kinds of causes that explain by themselves why only later turns fail."""
+EXPLAINED_BY_THEMSELVES = frozenset(
+    {"system_error", "blocked", "judge_error", "evaluation_error", "reference_not_resolved"}
+)
+"""Kinds of causes that say more than that only later turns fail."""
 
 
 class CauseView(NamedTuple):
@@ -79,8 +81,7 @@ def advice_on_run(metrics: Mapping[str, Any], causes: Sequence[CauseView], *, ha
     if causes and renamed_of(metrics.get("comparison")):
         # A known failure under another name fails for no cause of its own.
         return RENAMED_ADVICE
-    # Errors and rewrites explain themselves better than that.
-    if has_only_follow_ups and causes and causes[0].kind not in OF_THEMSELVES:
+    if has_only_follow_ups and causes and causes[0].kind not in EXPLAINED_BY_THEMSELVES:
         return FOLLOW_UPS_ADVICE
     return advice_on(causes)
 

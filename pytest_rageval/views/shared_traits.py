@@ -19,7 +19,7 @@ FOLLOW_UPS_ADVICE = (
 
 
 class Traits(NamedTuple):
-    """What a case can share with others. `turn`: its number in a conversation from 1; None for a single case."""
+    """Traits that cases can share. `turn`: the number in a conversation from 1; None for a single case."""
 
     tags: Collection[str]
     turn: int | None
@@ -43,7 +43,7 @@ def traits_of_cases(cases: Iterable[ListedCase], outcomes: Collection[str]) -> l
 
 
 def shared_lines(cases: Sequence[Traits]) -> Iterator[str]:
-    """Yield `all 13 failing cases have the tag money`, and that only follow-ups fail, as far as it is so."""
+    """Yield `all 13 failing cases have the tag money`, and that only follow-ups fail, if they do."""
     failing = [case for case in cases if case.is_failing]
     if len(failing) < FEWEST:
         return

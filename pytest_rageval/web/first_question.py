@@ -134,7 +134,7 @@ async def _told(
         if found.is_answered or found.is_refused:
             contact = found
     if not contact.is_usable:
-        problems = list(contact.said)
+        problems = list(contact.findings)
         if OTHER_API in answer.message:
             problems.append(OTHER_FIELD)
         return told._replace(problems=problems, is_refused=told.is_refused or contact.is_refused)
@@ -149,7 +149,7 @@ async def _told(
     answer = await _answer(mapped_project, environment, told.question)
     if isinstance(answer, Problem):
         return told._replace(problems=[answer.message], is_refused=answer.status in REFUSED)
-    missing = [line for line in contact.said if line.startswith("missing")]
+    missing = [line for line in contact.findings if line.startswith("missing")]
     told = _with_answer(told, answer, mapped)
     return told._replace(problems=missing or told.problems)
 

@@ -128,22 +128,22 @@ def store_key(env_file: Path | None, name: str, value: str) -> None:
 
 
 def _keep_out_of_git(env_file: Path) -> None:
-    """Add a line for this file to the `.gitignore` beside it, unless one there or above covers it."""
+    """Add a line for this file to the `.gitignore` next to it, unless one there or above covers it."""
     for folder in env_file.parents:
         is_ignored = _is_ignored_by(folder / ".gitignore", env_file.name)
         if is_ignored:
             return
         if is_ignored is not None or (folder / ".git").exists():
             break
-    beside = env_file.with_name(".gitignore")
-    before = beside.read_bytes() if beside.exists() else b""
+    gitignore = env_file.with_name(".gitignore")
+    before = gitignore.read_bytes() if gitignore.exists() else b""
     if before and not before.endswith(b"\n"):
         before += b"\n"
-    write_bytes(beside, before + f"/{env_file.name}\n".encode(), mode=0o644)
+    write_bytes(gitignore, before + f"/{env_file.name}\n".encode(), mode=0o644)
 
 
 def _is_ignored_by(gitignore: Path, name: str) -> bool | None:
-    """Return what the last line about a file of this name says; None if no line is about it."""
+    """Return whether the last matching line ignores a file of this name; None if no line matches."""
     try:
         lines = gitignore.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -23,7 +23,7 @@ from pytest_rageval.views.verdict_block import VerdictView, verdict_line, verdic
 
 
 class RunEnd(NamedTuple):
-    """What is known of the end of a run besides its results.
+    """Facts on the end of a run besides its results.
 
     how_to_finish  tells why it has cases left, given the command that resumes it
     """

@@ -1,4 +1,4 @@
-"""The cases of an HTML report as columns for its script: what the list shows and the filter looks at."""
+"""The cases of an HTML report as columns for its script, which lists and filters them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class FirstScreen:
     advice: str
     """What to do about the most frequent cause; '' without one."""
     shared: Sequence[str]
-    """What all failing cases share and the others do not, as a tag."""
+    """Traits that all failing cases share and the others do not, such as a tag."""
     news: FailingCases
     """The cases that newly fail."""
     moves: Sequence[ComparedMetric]

@@ -116,7 +116,7 @@ def repeated_cases(paths: Iterable[Path]) -> set[str]:
                     continue
                 beginning = _BEGINNING.match(line)
                 if beginning is not None:
-                    # A damaged key is the business of who reads the line.
+                    # A damaged key is reported by the reader of the line.
                     with suppress(ValueError):
                         keys.add(json.loads(beginning[1]))
     return keys

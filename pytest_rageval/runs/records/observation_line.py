@@ -40,8 +40,7 @@ from pytest_rageval.targets.native_contract import answer_from_line, answer_to_r
 
 NO_SECRETS = Mask(())
 _WRITTEN_BY_USERS = ("case", "params", "dialogue", "rewrite")
-"""The members that may hold what the user wrote: a case, a parameter, a question before this one."""
-
+"""The members that may hold texts of the user: a case, a parameter, an earlier question."""
 
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from pytest_rageval.web.site import UnknownPageError
 
 
 class JobFolders:
-    """The folders below `data/jobs` or `data/pairwise`; `kind` is what messages call one of them."""
+    """The folders below `data/jobs` or `data/pairwise`; `kind` is their name in messages."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path = path
@@ -23,7 +23,7 @@ class JobFolders:
             return []
 
     def running(self) -> list[str]:
-        """Return the names of those whose process runs."""
+        """Return the names of the folders whose process runs."""
         return [name for name in self.names() if is_locked(self.path / name)]
 
     def place(self, name: str) -> Path:

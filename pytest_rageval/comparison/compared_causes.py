@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
 from pytest_rageval.comparison.baseline import Side, with_stored_run
 from pytest_rageval.comparison.case_diff import records_of
 from pytest_rageval.comparison.compared_sides import Comparison
-from pytest_rageval.comparison.moved_golds import causes_of_moved_golds
+from pytest_rageval.comparison.moved_golds import Records, causes_of_moved_golds
 from pytest_rageval.comparison.slower_answers import slower_answers
 from pytest_rageval.runs.causes import Cause, causes_content, earliest, recorded_causes
 from pytest_rageval.runs.folder import RunFolder
@@ -41,13 +41,10 @@ def with_comparison(
     moved = causes_of_moved_golds(metrics["causes"], newly_failing(content), before.records, now)
     new_causes = moved | _new_causes_of_rows(content["new_gates"], rows)
     shown_causes = {key: cause._asdict() for key, cause in new_causes.items()}
-    # Two runs of equal results differ in their times: these stand with all that is of one run alone.
     volatile = metrics["volatile"]
     if content["compared"]:
         shared = before.cases.keys() & {row.key for row in rows}
-        slower = slower_answers(before.metrics, metrics, shared, before.records, now)
-        if slower is not None:
-            volatile = {**volatile, "slower_answers": slower}
+        volatile = _with_slower_answers(metrics, before, shared, now)
     return {
         **metrics,
         "volatile": volatile,
@@ -55,6 +52,20 @@ def with_comparison(
         "comparison": {**content, "new_causes": shown_causes},
         "gates": [*metrics["gates"], *comparison.gates],
     }
+
+
+def _with_slower_answers(
+    metrics: Mapping[str, Any], before: Side, shared: Set[str], records_now: Records
+) -> Mapping[str, Any]:
+    """Return the volatile part of metrics.json, with how much longer answers take if they do.
+
+    Times differ between runs with equal results, and stand with all that is of one run alone.
+    """
+    volatile: Mapping[str, Any] = metrics["volatile"]
+    slower = slower_answers(before.metrics, metrics, shared, before.records, records_now)
+    if slower is None:
+        return volatile
+    return {**volatile, "slower_answers": slower}
 
 
 def newly_failing(content: Mapping[str, Any]) -> frozenset[str]:
