@@ -1,4 +1,4 @@
-"""Right answers that are none: sentences that decline to answer, marks for a blank cell, replies to a greeting."""
+"""Right answers that are none: sentences that decline to answer, and marks for a blank cell."""
 
 from __future__ import annotations
 
@@ -72,21 +72,6 @@ _UNSPACED_FORMS = (
 )
 _UNSPACED = frozenset(_UNSPACED_FORMS.split())
 _ASKS_ABOUT_SOURCE = re.compile(rf"\b{_SOURCE}\b", re.IGNORECASE)
-_TALK = frozenset(
-    [
-        "hi", "hello", "hey", "hi there", "hello there", "hey there", "good morning", "good afternoon", "good evening",
-        "thanks", "thank you", "thank you very much", "thanks a lot", "many thanks", "ok", "okay", "ok thanks", "great",
-        "great thanks", "cool", "perfect", "bye", "goodbye", "good bye", "see you", "how are you",
-        "hallo", "guten tag", "guten morgen", "guten abend", "moin", "servus", "gruezi", "danke", "vielen dank",
-        "danke schon", "tschuss", "auf wiedersehen", "bonjour", "salut", "bonsoir", "merci", "merci beaucoup",
-        "au revoir", "hola", "buenos dias", "buenas tardes", "gracias", "muchas gracias", "adios", "ciao", "buongiorno",
-        "grazie", "arrivederci", "ola", "bom dia", "obrigado", "obrigada", "hoi", "dank je", "bedankt", "안녕하세요",
-        "안녕", "감사합니다", "고맙습니다", "こんにちは", "ありがとう", "ありがとうございます", "你好", "您好", "谢谢",
-        "謝謝", "再见",
-    ]
-)  # fmt: skip
-
-
 GOLD_KEYS = frozenset(
     [
         "reference",
@@ -138,8 +123,3 @@ def written_golds(case: Mapping[str, Json]) -> list[Json]:
     several = case.get("expected_answers")
     golds = list(several) if isinstance(several, list) else []
     return golds if case.get("reference") is None else [*golds, case["reference"]]
-
-
-def is_small_talk(question: Json) -> bool:
-    """Return True for a turn that asks nothing: a greeting, thanks, a goodbye."""
-    return isinstance(question, str) and len(question) <= 40 and name_words(question) in _TALK

@@ -11,12 +11,14 @@ from typing import Any
 from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, OtherTestSet
+from pytest_rageval.cases.exchange.small_talk import without_small_talk
 from pytest_rageval.cases.exchange.tables import RowReport
 from pytest_rageval.cases.keys import OF_CASE
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.model import NOWHERE, Json
 from pytest_rageval.model.case import turn_id
+from pytest_rageval.text import counted
 
 Record = dict[str, Json]
 
@@ -74,7 +76,12 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
     answers: list[Record] = []
     kept: dict[str, None] = {}
     repeated = 0
-    for place, record, given in conversations:
+    small_talk = 0
+    for place, written, given in conversations:
+        record = dict(written)
+        talked = 0
+        if isinstance(messages := written.get("messages"), list):
+            record["messages"], talked = without_small_talk(messages)
         name = record.get("id")
         try:
             cases = cases_from_record(record, NOWHERE)
@@ -90,7 +97,8 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
                 report.add_row(place, [Finding((), twice)], name)
             continue
         if form == "ragas":  # its samples hold what a system said
-            given = _replies(record, unit)
+            given = _replies(written, unit)
+        small_talk += talked
         records[unit] = {"id": unit, **{key: value for key, value in record.items() if key != "id"}}
         answers += given
         for case, _ in cases:
@@ -100,6 +108,9 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
     notes = [*report.notes]
     if form != MTRAG:
         notes.append(f"{report.file}: replies of the assistant are read as the right answers of their turns")
+    if small_talk:
+        turns = counted(small_talk, "turn")
+        notes.append(f"{report.file}: {turns} of small talk, such as a greeting: marked as conversational, not gated")
     return OtherTestSet(
         list(records.values()), answers, repeated=repeated, kept=tuple(kept), form=form, notes=tuple(notes)
     )
