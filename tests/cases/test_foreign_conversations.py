@@ -100,9 +100,10 @@ def test_conversational_goldens_of_deepeval_are_read(tmp_path: Path):
     assert second.metadata["scenario"] == "Someone asks for prices."
 
 
-def test_a_scenario_without_turns_asks_nothing_and_is_an_error(tmp_path: Path):
-    with pytest.raises(CaseError, match=r"rows.jsonl:1.*turns is \[\], expected a list with a turn or more"):
-        converted(tmp_path, {"scenario": "Someone asks.", "expected_outcome": "Known."})
+@pytest.mark.parametrize("turns", [{}, {"turns": None}, {"turns": []}])
+def test_a_scenario_without_turns_asks_nothing_and_is_an_error(tmp_path: Path, turns: dict[str, Any]):
+    with pytest.raises(CaseError, match=r"rows.jsonl:1.*has no turns, so that nothing is asked; a scenario alone"):
+        converted(tmp_path, {"scenario": "Someone asks.", "expected_outcome": "Known.", **turns})
 
 
 def test_multi_turn_samples_of_ragas_are_read(tmp_path: Path):

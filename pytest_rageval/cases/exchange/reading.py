@@ -28,7 +28,7 @@ from pytest_rageval.cases.exchange.foreign_rows import (
     member_at,
     roots_of,
 )
-from pytest_rageval.cases.exchange.given_values import given_parts
+from pytest_rageval.cases.exchange.given_values import given_parts, with_empty_retrieval
 from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
 from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
@@ -133,6 +133,7 @@ class RowReading:
         if self.metadata:
             self.case["metadata"] = self.metadata
         self._name_chunks()
+        self.answer = with_empty_retrieval(self.answer, taken.leaves, self._columns.meanings)
         self.case = with_extra_parts(self.case, taken.extra)
 
     def _take_leaf(self, path: str, value: Json) -> None:
