@@ -15,6 +15,7 @@ from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
 from pytest_rageval.cases.exchange.expected_calls import with_expected_tools
 from pytest_rageval.cases.exchange.gold_objects import is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
+from pytest_rageval.cases.exchange.promptfoo_lists import unread_lists
 from pytest_rageval.cases.exchange.values import as_object
 from pytest_rageval.cases.keys import KEYS
 from pytest_rageval.cases.names import ALTERNATIVES, ANSWERABLE, CONTEXTS, FACTS, IDS, PAGES, PLACES
@@ -59,7 +60,8 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     unread: dict[str, Json] = {}
     notes: Sequence[str] = ()
     if isinstance(variables := row.get("vars"), dict):
-        with_texts, unread, notes = with_files(variables, folder)
+        with_texts, unread, reasons = with_files(variables, folder)
+        notes = [*reasons, *unread_lists(variables)]
         row["vars"] = filled_variables(with_texts)
     row = with_expected_tools(row)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
