@@ -25,15 +25,23 @@ from pytest_rageval.cases.exchange.foreign_rows import (
     ForeignRow,
     columns_of,
     foreign_row,
+    is_within,
     member_at,
+    member_named,
     roots_of,
 )
 from pytest_rageval.cases.exchange.given_values import given_parts, with_empty_retrieval
-from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
+from pytest_rageval.cases.exchange.gold_objects import (
+    gold_places,
+    graded_ids,
+    have_places,
+    joined_gold,
+    unread_titles,
+    with_pages,
+)
 from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
-    TEXTS_OF_OBJECTS,
     conversation_of,
     texts_of,
     with_headings,
@@ -44,7 +52,6 @@ from pytest_rageval.cases.names import (
     ANSWERABLE,
     CONTEXTS,
     FACTS,
-    GIVEN,
     GRADES,
     HEADINGS,
     IDS,
@@ -54,7 +61,6 @@ from pytest_rageval.cases.names import (
     QUESTION,
     RETRIEVED_IDS,
     RETRIEVED_PATHS,
-    field_of,
 )
 from pytest_rageval.cases.refusal_golds import DECLINING_GOLD, GOLD_KEYS, golds_decline, written_golds
 from pytest_rageval.errors import CaseError
@@ -166,18 +172,18 @@ class RowReading:
             return
         path = expression if SIMPLE.fullmatch(expression) else ""
         path = path.replace('"', "")
-        while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := _member(value, field)):
+        while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := member_named(value, field)):
             value = value[inner]
             path = f"{path}.{inner}"
         if field == ANSWER and isinstance(value, dict):
             is_span = "answer_start" in value
-            if not is_span and _member(value, ANSWER) is None:
+            if not is_span and member_named(value, ANSWER) is None:
                 return  # what is expected stands in several members, none of them an answer
-        is_path_of_leaves = any(_is_within(leaf, path) for leaf in leaves)
+        is_path_of_leaves = any(is_within(leaf, path) for leaf in leaves)
         roots = [path] if is_path_of_leaves else roots_of(expression)
         if self._take(field, path or expression, value):
             for leaf in list(leaves):
-                if any(_is_within(leaf, root) for root in roots):
+                if any(is_within(leaf, root) for root in roots):
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
@@ -236,6 +242,8 @@ class RowReading:
         names_places = is_gold_name(path) or have_places(values)
         if has_objects and names_places and not {"gold", "gold_supports"} & self.case.keys():
             keys |= gold_places(values, as_ids=False) or {}
+            if titles := unread_titles(values):
+                self._keep(f"{path}[].title", f"{last_name(path)}[].title", titles)
         return keys or None
 
     def _take_given(self, meant: str, path: str, value: Json) -> bool:
@@ -378,19 +386,3 @@ class RowReading:
         if first is None or first not in self._names:
             return finding
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
-
-
-def _is_within(leaf: str, path: str) -> bool:
-    """Return True if a leaf is the member at this path, or below it."""
-    return leaf == path or leaf.startswith(f"{path}.")
-
-
-def _member(value: Mapping[str, Json], field: str) -> str | None:
-    """Return the member of an object that holds the value of a field: by its name, or the only one."""
-    if field == QUESTION and "messages" in value:
-        return "messages"
-    meant = (GIVEN, ANSWER) if field in (ANSWER, GIVEN) else (field,)
-    named = [name for name in value if field_of(name) in meant]
-    if named or len(value) == 1:
-        return named[0] if named else next(iter(value))
-    return next((name for name in TEXTS_OF_OBJECTS if name in value), None)
