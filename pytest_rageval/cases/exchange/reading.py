@@ -62,7 +62,13 @@ from pytest_rageval.cases.names import (
     RETRIEVED_IDS,
     RETRIEVED_PATHS,
 )
-from pytest_rageval.cases.refusal_golds import DECLINING_GOLD, GOLD_KEYS, golds_decline, written_golds
+from pytest_rageval.cases.refusal_golds import (
+    DECLINING_GOLD,
+    GOLD_KEYS,
+    golds_decline,
+    without_none_words,
+    written_golds,
+)
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding
 from pytest_rageval.model import NOTHING, Json
@@ -131,6 +137,7 @@ class RowReading:
         self._take_checks(taken.checks, has_own_assertions=taken.extra is not None)
         # Now, since places, pages and grades may stand in columns before or behind their golds.
         self._join_alternatives()
+        self.case = without_none_words(self.case)
         self._name_places()
         self._name_pages()
         self._grade_ids()
