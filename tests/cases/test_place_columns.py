@@ -16,7 +16,7 @@ def places_of(folder: Path, written: str) -> list[tuple[object, object]]:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("question", "answer", "source"), ("What is it?", "It", written)])
     (case,) = read_other(path, path.name).cases
-    supports: list[dict[str, object]] = case["gold_supports"]  # type: ignore[assignment]
+    supports: list[dict[str, object]] = case["gold_supports"]
     return [(support["rel_path"], support.get("heading_path")) for support in supports]
 
 
