@@ -27,12 +27,21 @@ DECLINING_GOLD = (
     "right answer that only says that there is none: read as a question without an answer; --map answerable= keeps it"
 )
 """The note of a conversion on such rows."""
-_BLANK_MARKS = (
-    "none n.a. - -- --- – — ― . .. ... … / tbd tba todo ? ?? ??? keine keiner nil nichts aucun aucune ninguno "
-    "ninguna nessuno nessuna nenhum geen 없음 해당없음 なし 無し 無 无 暂无 待定"
+_NONE_WORDS = (
+    "none keine keiner keines kein nil nichts niemand aucun aucune ninguno ninguna nessuno nessuna nenhum nenhuma geen "
+    "niemand 없음 なし 無し 無 无"
 )
-_BLANK = frozenset(_BLANK_MARKS.split())
-"""Texts in a cell without a right answer, in lower case."""
+_NONE = frozenset(_NONE_WORDS.split())
+"""Words that answer a question for a number or for one of several, and else say that a cell holds nothing."""
+_BLANK_MARKS = "n.a. - -- --- – — ― . .. ... … / tbd tba todo ? ?? ??? 해당없음 暂无 待定"
+_BLANK = _NONE | frozenset(_BLANK_MARKS.split())
+"""What people write into a cell of right answers that holds none, in lower case."""
+_ASKS_FOR_ONE = re.compile(
+    r"\b(how (many|much)|which|who|whom|whose|welche[mnrs]?|wer|wen|wem|wie ?viele?|quel(le)?s?|qui|combien|"
+    r"cu[aá]l(es)?|qui[eé]n(es)?|cu[aá]nt[oa]s?|quale|quali|quant[oaie]|chi|qual|quais|quem|welke|hoeveel)\b|몇|누구|어느|어떤|"
+    r"いくつ|何|誰|どの|どれ|多少|几|幾|谁|哪",
+    re.IGNORECASE,
+)
 _SURELY = 5.5
 """Log odds of the detector from which a right answer declines. "No information is stored." has 4.5, "Say 'I don't
 know' and escalate." 5.4; of 24 refusals of people, those that name what they lack have more."""
@@ -98,6 +107,16 @@ def is_blank_gold(text: str) -> bool:
     return len(text) < 20 and text.strip().casefold() in _BLANK
 
 
+def is_none_word(text: str) -> bool:
+    """Return True for a word such as `none`, which may be an answer or say that there is none."""
+    return len(text) < 20 and text.strip().casefold() in _NONE
+
+
+def asks_for_one(question: Json) -> bool:
+    """Return True for a question for a number or for one of several, to which "None" is an answer."""
+    return isinstance(question, str) and bool(_ASKS_FOR_ONE.search(question[:_LONGEST]))
+
+
 def declines_as_gold(text: str, question: str = "") -> bool:
     """Return True for a right answer that says that there is none, in one of the usual forms or beyond doubt.
 
@@ -129,3 +148,17 @@ def written_golds(case: Mapping[str, Json]) -> list[Json]:
     several = case.get("expected_answers")
     golds = list(several) if isinstance(several, list) else []
     return golds if case.get("reference") is None else [*golds, case["reference"]]
+
+
+def without_none_words(case: dict[str, Json]) -> dict[str, Json]:
+    """Return a record without right answers such as "None" unless its question asks for one of several."""
+    golds = written_golds(case)
+    known = [gold for gold in golds if not (isinstance(gold, str) and is_none_word(gold))]
+    if len(known) == len(golds) or asks_for_one(case.get("question")):
+        return case
+    others = {name: value for name, value in case.items() if name not in ("reference", "expected_answers")}
+    if len(known) > 1:
+        others["expected_answers"] = known
+    elif known:
+        others["reference"] = known[0]
+    return others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from math import ceil
@@ -16,6 +16,7 @@ from pytest_rageval.cases.note_folder import NoteFolder, changed_notes
 from pytest_rageval.cases.refusal_golds import golds_decline
 from pytest_rageval.errors import SettingsError
 from pytest_rageval.io.messages import shown_value
+from pytest_rageval.io.suggestions import listed
 from pytest_rageval.language.words import normalise
 from pytest_rageval.matching.dialects import MISSED
 from pytest_rageval.matching.places import GoldBy, match
@@ -99,10 +100,23 @@ def findings_in_files(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:
 
 def _declining(case: EvalCase) -> Iterator[AuditFinding]:
     """Yield a right answer that only says that there is none: a correct refusal would fail."""
-    golds = case.gold.answers or ()
-    if case.answerable and golds_decline(golds, case.question):
+    if _declines(case):
+        golds = case.gold.answers or ()
         message = f"the right answer says that there is none: {shown_value(golds[0], 60)}"
         yield AuditFinding("declining", case, message, 'write "answerable": false instead of it')
+
+
+def _declines(case: EvalCase) -> bool:
+    return case.answerable and golds_decline(case.gold.answers or (), case.question)
+
+
+def declining_golds_line(cases: Iterable[EvalCase]) -> str | None:
+    """Return a line that names the cases whose right answer only says that there is none; None without any."""
+    named = [case.id for case in cases if _declines(case)]
+    if not named:
+        return None
+    golds = counted(len(named), "right answer says", "right answers say")
+    return f'{golds} that there is none: {listed(named)}; write "answerable": false instead (rageval cases audit)'
 
 
 def _duplicates(cases: Sequence[EvalCase]) -> Iterator[AuditFinding]:

@@ -20,6 +20,7 @@ from pytest_rageval.cases.schema import case_schema
 from pytest_rageval.check.audit import (
     AuditFinding,
     audit_in_words,
+    declining_golds_line,
     findings_in_files,
     findings_in_index,
     findings_in_notes,
@@ -112,6 +113,9 @@ def validate(paths: Sequence[Path], *, as_json: bool) -> None:
     unread = unread_note([file.path for file in files], Path.cwd())
     if unread is not None:
         click.secho(unread, fg="yellow", err=True)
+    declining = declining_golds_line(chain.from_iterable(file.cases for file in files))
+    if declining is not None:
+        click.secho(escape_text(declining), fg="yellow", err=True)
     if unmatched:
         raise SystemExit(2)
     raise SystemExit(1 if problems else 0)

@@ -25,6 +25,25 @@ _PLAIN_FILES = re.compile(
     r".*\.(md|markdown|mdx|rst|adoc|txt|pdf|docx?|pptx?|xlsx?|csv|json)/?", re.IGNORECASE | re.DOTALL
 )
 """Files that are one document, whatever query stands behind one of two addresses."""
+_SCRIPTS = re.compile(
+    r".*\.(action|php\d?|phtml|aspx?|ashx|jspx?|jsf|do|cgi|f?pl|cfm|dll|exe)/?|([\w+.-]+:)?//[^/]*/?|.*/index(\.\w+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Paths of many pages, told apart by the query alone."""
+_SHOWN = re.compile(
+    r"lang|language|locale|hl|lc|country|region|theme|mode|style|skin|view|tab|sort|order|sort_?by|format|output|device|"
+    r"mobile|amp|highlight|back|return|return_?url|from|via|session|sid|cache|nocache|ts|_|embed|inline|version",
+    re.IGNORECASE,
+)
+"""Parameters that show a page in another way: an address without them names the page, too."""
+_WORDS_OF_PAGES = (
+    "id ids uid uuid guid no nr num number key page pages pg p v q t w n s c f article articles doc docs document node "
+    "topic post thread item entry slug name title path file filename url uri question query search term keyword cat "
+    "category section chapter product sku kb issue ticket action module route what"
+)
+_OF_PAGES = frozenset(_WORDS_OF_PAGES.split())
+"""Words in the names of parameters that name a page: `pageId`, `article`."""
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NO_SECTION = re.compile(
     r"top|content|main|L\d{1,7}.*|:~:.*|\d{1,7}|(chunk|part|c|p|lines?|row)?[-_ :=]?\d{1,7}([-–]\d{1,7})?",
     re.IGNORECASE | re.DOTALL,
@@ -36,10 +55,11 @@ _PAGE = re.compile(r"page=(\d{1,6})\b.*", re.DOTALL)
 class Address(NamedTuple):
     """The parts of an address besides its path; an absent part is empty.
 
-    query    the parameters that name the page, in any order
-    route    the path behind `#/`, within an application that is one page
-    section  the heading's slug behind `#`
-    page     the number behind `#page=`
+    query      the parameters that may name the page, in any order
+    is_script  only the query tells the pages of this path apart
+    route      the path behind `#/`, within an application that is one page
+    section    the heading's slug behind `#`
+    page       the number behind `#page=`
     """
 
     host: str = ""
@@ -48,6 +68,7 @@ class Address(NamedTuple):
     route: str = ""
     section: str = ""
     page: str = ""
+    is_script: bool = False
 
 
 @lru_cache(maxsize=16_384)
@@ -59,6 +80,7 @@ def _read(written: str) -> Address:
         host=_host_of(text),
         is_plain_file=_PLAIN_FILES.fullmatch(path) is not None,
         query=_identifying(query),
+        is_script=_SCRIPTS.fullmatch(path) is not None,
     )
     fragment = unquote(fragment)
     if fragment.startswith(("/", "!")):
@@ -93,12 +115,30 @@ def can_be_same_page(one: str, other: str) -> bool:
         return True
     first = _read(one)
     second = _read(other)
-    is_query_possible = _are_equal_or_missing(first.query, second.query)
+    is_same_query = _is_same_query(first, second)
+    is_one_without_query = not (first.query and second.query)
     if not (first.host and second.host):
-        return is_query_possible and _are_equal_or_missing(first.route, second.route)
+        return (is_same_query or is_one_without_query) and _are_equal_or_missing(first.route, second.route)
     if first.host != second.host or first.route != second.route:
         return False
-    return first.query == second.query or (is_query_possible and first.is_plain_file)
+    return is_same_query or (is_one_without_query and first.is_plain_file)
+
+
+def _is_same_query(first: Address, second: Address) -> bool:
+    """Return True if parameters of both are equal, and those that only one has name no page."""
+    if first.query == second.query:
+        return True
+    shared = {name for name, _ in first.query} & {name for name, _ in second.query}
+    differing = set(first.query) ^ set(second.query)
+    return not any(name in shared or _names_page(name, first) for name, _ in differing)
+
+
+def _names_page(parameter: str, address: Address) -> bool:
+    """Return True if an address without this parameter is that of another page."""
+    if _SHOWN.fullmatch(parameter):
+        return False
+    words = map(str.lower, _WORDS.findall(parameter))
+    return address.is_script or not _OF_PAGES.isdisjoint(words)
 
 
 def _are_equal_or_missing(first: object, second: object) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from project import Project
 
+from pytest_rageval.cases.loading import load_file
+
 
 @pytest.mark.parametrize(
     ("row", "tools"),
@@ -36,6 +38,53 @@ def test_calls_that_other_tools_expect_are_converted(project: Project, row: dict
     case = json.loads((project.path / "evalcases" / "b.jsonl").read_text(encoding="utf-8"))
     assert case.get("expected_tools") == tools
     assert project.rageval("cases", "validate", "evalcases/b.jsonl").ret == 0
+
+
+def said(role: str, text: str, *calls: dict[str, Any]) -> dict[str, Any]:
+    return {"type": role, "content": text, **({"tool_calls": [*calls]} if calls else {})}
+
+
+BOOKS = {"name": "search", "args": {"q": "books"}}
+FILMS = {"name": "search", "args": {"q": "films"}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "made", "tools"),
+    [
+        ([FILMS], BOOKS, [None, [FILMS], None]),
+        ([BOOKS], BOOKS, [[BOOKS], None, None]),
+        ([BOOKS, FILMS], BOOKS, [[BOOKS], [FILMS], None]),
+        ([BOOKS, BOOKS], BOOKS, [[BOOKS], [BOOKS], None]),
+        ([], BOOKS, [None, None, None]),
+    ],
+)
+def test_calls_of_a_conversation_belong_to_the_turn_that_makes_them_or_the_last(
+    project: Project, calls: list[Any], made: dict[str, Any], tools: list[Any]
+):
+    messages = [said("human", "Books?"), said("ai", "28 days", made), said("human", "Films?"), said("ai", "7 days"),
+                said("human", "Thanks!")]  # fmt: skip
+    sample = {"user_input": messages, "reference": "Both are known.", "reference_tool_calls": calls}
+    project.write("ragas.json", json.dumps([sample]))
+    assert project.rageval("cases", "convert", "ragas.json", "-o", "evalcases/b.jsonl").ret == 0
+    read = load_file(project.path / "evalcases" / "b.jsonl", project.path).cases
+    written = json.loads((project.path / "evalcases" / "b.jsonl").read_text(encoding="utf-8"))
+    assert len([*read]) == 3
+    questions = [message for message in written["messages"] if message["role"] == "user"]
+    assert [message.get("expected_tools") for message in questions] == tools
+
+
+def test_an_answer_that_rests_on_nothing_retrieved_keeps_the_empty_list(project: Project):
+    rows = [
+        {"user_input": "A?", "reference": "a", "response": "b", "retrieved_contexts": []},
+        {"user_input": "B?", "reference": "a", "response": "b", "retrieved_contexts": ["c"]},
+        {"user_input": "C?", "reference": "a", "response": "b"},
+        {"user_input": "D?", "reference": "a", "retrieved_contexts": []},
+    ]
+    project.write("ragas.json", json.dumps(rows))
+    assert project.rageval("cases", "convert", "ragas.json", "-o", "b.jsonl", "--answers", "a.jsonl").ret == 0
+    lines = (project.path / "a.jsonl").read_text(encoding="utf-8").splitlines()
+    retrieved = [json.loads(line).get("retrieved_chunks") for line in lines]
+    assert retrieved == [[], [{"text": "c", "rank": 1}], None]
 
 
 AGENT = """

@@ -100,9 +100,10 @@ def test_conversational_goldens_of_deepeval_are_read(tmp_path: Path):
     assert second.metadata["scenario"] == "Someone asks for prices."
 
 
-def test_a_scenario_without_turns_asks_nothing_and_is_an_error(tmp_path: Path):
-    with pytest.raises(CaseError, match=r"rows.jsonl:1.*turns is \[\], expected a list with a turn or more"):
-        converted(tmp_path, {"scenario": "Someone asks.", "expected_outcome": "Known."})
+@pytest.mark.parametrize("turns", [{}, {"turns": None}, {"turns": []}])
+def test_a_scenario_without_turns_asks_nothing_and_is_an_error(tmp_path: Path, turns: dict[str, Any]):
+    with pytest.raises(CaseError, match=r"rows.jsonl:1.*has no turns, so that nothing is asked; a scenario alone"):
+        converted(tmp_path, {"scenario": "Someone asks.", "expected_outcome": "Known.", **turns})
 
 
 def test_multi_turn_samples_of_ragas_are_read(tmp_path: Path):
@@ -164,3 +165,34 @@ def test_the_command_writes_a_file_that_runs(project: Project):
     assert "replies of the assistant are read as the right answers" in str(result.stderr)
     result = project.rageval("cases", "validate", "evalcases/chat.jsonl")
     result.stdout.fnmatch_lines(["1 file, 2 cases, 0 problems"])
+
+
+def a_chat(*said: str, **fields: Any) -> dict[str, Any]:
+    messages = []
+    for place, text in enumerate(said):
+        messages.append({"role": ("user", "assistant")[place % 2], "content": text})
+    return {"messages": messages, **fields}
+
+
+@pytest.mark.parametrize("talk", ["Hi there", "Thanks!", "Danke schön!", "감사합니다", "Ok"])
+def test_a_turn_of_small_talk_has_no_right_answer(tmp_path: Path, talk: str):
+    chat = a_chat(talk, "Hello! How nice.", "Which regions are there?", "Two.")
+    greeting, question = cases_of(tmp_path, chat)
+    assert (greeting.question, greeting.conversational, greeting.gold.answers) == (talk, True, None)
+    assert (question.conversational, question.gold.answers) == (False, ("Two.",))
+    assert "1 turn of small talk, such as a greeting" in converted(tmp_path, chat).notes[-1]
+
+
+@pytest.mark.parametrize("said", ["Hi, which regions are there?", "Ok"])
+def test_what_asks_or_agrees_to_something_is_no_small_talk(tmp_path: Path, said: str):
+    chat = a_chat("What is the fee?", "Five euros. Shall I add the tax?", said, "It is six euros then.")
+    _, last = cases_of(tmp_path, chat)
+    assert (last.conversational, last.gold.answers) == (False, ("It is six euros then.",))
+    assert not any("small talk" in note for note in converted(tmp_path, chat).notes)
+
+
+def test_what_a_system_replied_to_small_talk_is_kept_as_its_answer(tmp_path: Path):
+    said = [("human", "Hello"), ("ai", "Hi!"), ("human", "How long are books lent?"), ("ai", "28 days")]
+    sample = {"user_input": [{"type": role, "content": text} for role, text in said]}
+    answers = [record["answer"] for record in converted(tmp_path, sample).answers]
+    assert answers == ["Hi!", "28 days"]

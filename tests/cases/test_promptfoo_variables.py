@@ -44,6 +44,52 @@ def test_a_list_of_questions_becomes_a_case_each(tmp_path: Path):
     assert [case["expected_key_facts"] for case in cases] == [["5 EUR"]] * 2
 
 
+def test_a_list_within_the_question_or_a_check_becomes_a_case_each(tmp_path: Path):
+    variables = {"question": "How long are {{what}} lent?", "what": ["books", "films"], "days": ["28", "7"]}
+    test = {"vars": variables, "assert": [{"type": "icontains", "value": "{{days}} days"}]}
+    output, cases = converted(tmp_path, {"prompts": ["{{question}}"], "tests": [test]})
+    assert [(case["question"], case["expected_key_facts"]) for case in cases] == [
+        ("How long are books lent?", ["28 days"]),
+        ("How long are books lent?", ["7 days"]),
+        ("How long are films lent?", ["28 days"]),
+        ("How long are films lent?", ["7 days"]),
+    ]
+    assert "is a list" not in output
+
+
+def test_a_list_that_nothing_names_is_reported_with_what_to_do(tmp_path: Path):
+    variables = {"question": "Which fee?", "tone": ["formal", "short"], "context": ["The fee is 5 EUR."]}
+    output, (case,) = converted(tmp_path, {"prompts": ["{{question}}"], "tests": [{"vars": variables}]})
+    assert "vars.tone is a list: write one test for each value; kept in metadata (1 row)" in output
+    assert "vars.context" not in output
+    assert case["metadata"] == {"tone": ["formal", "short"]}
+
+
+def test_lists_do_not_multiply_without_a_bound(tmp_path: Path):
+    many = [f"v{number}" for number in range(150)]
+    variables = {"question": "{{a}} {{b}}?", "a": many, "b": many}
+    output, cases = converted(tmp_path, {"prompts": ["{{question}}"], "tests": [{"vars": variables}]})
+    assert len(cases) == 150
+    assert "vars.b is a list" in output
+
+
+@pytest.mark.parametrize(("weight", "is_named"), [(2, True), (0.5, True), (1, False), (None, False)])
+def test_a_weight_that_is_not_read_is_named(tmp_path: Path, weight: object, is_named: bool):
+    checks = [{"type": "icontains", "value": "5 EUR", "weight": weight}, {"type": "equals", "value": "5 EUR"}]
+    output, _ = converted(tmp_path, {"tests": [{"vars": {"question": "Which fee?"}, "assert": checks}]})
+    assert ("the weight of icontains is not read, since every assertion must pass here" in output) is is_named
+    assert "weight of equals" not in output
+
+
+def test_a_test_with_a_refusal_alone_passes_when_the_system_refuses(project: Project):
+    project.write("bot.py", 'def answer(question):\n    return {"answer": "I am sorry, I do not know that."}\n')
+    test = {"vars": {"question": "Where can I park?"}, "assert": [{"type": "is-refusal"}]}
+    project.write("set.json", json.dumps({"prompts": ["{{question}}"], "tests": [test]}))
+    assert project.rageval("cases", "convert", "set.json", "-o", "evalcases/a.jsonl").ret == 0
+    project.run()
+    assert set(project.outcomes().values()) == {"passed"}
+
+
 @pytest.mark.parametrize(("prompt", "is_named"), [("Answer: {{question}}", True), ("{{ question }}", False)])
 def test_prompts_with_a_text_of_their_own_are_named(tmp_path: Path, prompt: str, is_named: bool):
     output, _ = converted(tmp_path, {"prompts": [prompt], "tests": [{"vars": {"question": "Which fee?"}}]})

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from project import Project, lines_with
 
+from pytest_rageval.cases.exchange.formats import read_other
 from pytest_rageval.cases.refusal_golds import declines_as_gold, is_blank_gold
 from pytest_rageval.cli.cases import cases as cases_command
 
@@ -77,6 +78,29 @@ def test_marks_for_a_blank_cell_are_no_right_answer_and_no_place(tmp_path: Path,
     assert cases[1]["reference"] == "0"
 
 
+@pytest.mark.parametrize(
+    ("question", "gold", "is_answer"),
+    [
+        ("How many are included?", "None", True),
+        ("Which fee applies?", "none", True),
+        ("Who may enter?", "None", True),
+        ("Wie viele gibt es?", "Keine", True),
+        ("몇 개가 포함됩니까?", "없음", True),
+        ("What is the fee?", "None", False),
+        ("Wie hoch ist die Gebühr?", "keine", False),
+        ("How many are included?", "-", False),
+        ("How many are included?", "tbd", False),
+    ],
+)
+def test_none_is_an_answer_where_the_question_asks_for_one_of_several(
+    tmp_path: Path, question: str, gold: str, is_answer: bool
+):
+    source = tmp_path / "set.json"
+    source.write_text(json.dumps([{"question": question, "expected_answer": gold}, {"question": "Why?"}]), "utf-8")
+    case = read_other(source, source.name).cases[0]
+    assert case.get("reference") == (gold if is_answer else None)
+
+
 def test_a_question_about_the_documents_may_have_such_an_answer():
     assert not declines_as_gold("The policy document does not mention pets.", "Does the document mention pets?")
     assert not is_blank_gold("No")
@@ -87,3 +111,19 @@ def test_audit_names_such_a_right_answer_in_a_file_of_ours(project: Project):
     (line,) = lines_with(project.rageval("cases", "audit"), "case 'a'")
     assert "says that there is none" in line
     assert '"answerable": false' in line
+
+
+def test_validate_names_such_right_answers_and_is_content(project: Project):
+    project.cases(
+        [
+            {"id": "a", "question": "Who is it?", "reference": "I don't know."},
+            {"id": "b", "question": "What is it?", "reference": "A book."},
+            {"id": "c", "question": "When is it?", "answerable": False},
+        ]
+    )
+    result = project.rageval("cases", "validate")
+    assert result.ret == 0
+    (line,) = lines_with(result, "says that there is none")
+    assert line.startswith("1 right answer says that there is none: a; ")
+    project.cases([{"id": "b", "question": "What is it?", "reference": "A book."}])
+    assert "there is none" not in project.rageval("cases", "validate").stderr.str()

@@ -62,6 +62,8 @@ def assertions_of_checks(checks: Iterable[Mapping[str, Any]], folder: Path) -> A
     for check in checks:
         written = {name: value for name, value in check.items() if name != SET}
         kind = str(check.get("type"))
+        if check.get("weight") not in (None, 0, 1):
+            read.reasons.append(f"assert: the weight of {kind} is not read, since every assertion must pass here")
         if kind.removeprefix(NEGATION) not in TYPES or (kind in _REFERENCES and _is_text(check)):
             continue
         problem = _problem_of_check(check)

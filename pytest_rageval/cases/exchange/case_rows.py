@@ -24,8 +24,11 @@ _TOTALS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ASKS = re.compile(r"[?？؟]\s*\W{0,3}$")
+_HEADING = re.compile(r"\s*[^\W_][\w&/'-]{0,30}(\s+[\w&/'-]{1,30}){0,3}\s*:?\s*")
+"""A few words without the mark of a sentence."""
 _LEAST_COLUMNS = 3
-"""Columns of a table in which one filled cell a row is no case: of two columns, either may be blank."""
+"""Columns of a table in which one filled cell a row is no case: of two columns, either may be blank, and a row is the
+heading of a section only if it looks like one among questions with question marks."""
 
 
 def case_rows(rows: Sequence[PlacedRow], header: Sequence[str], note: Callable[[str], None]) -> list[PlacedRow]:
@@ -74,8 +77,10 @@ class _Shape:
         ids = [name for name in header if field_of(name) == "id" or name.strip() in ("#", "№")]
         # A column of ids tells headings apart only if every other row has one.
         self._ids = [name for name in ids if several and all(name in row for row in several)]
-        asked = list(chain.from_iterable(map(self._asked, several)))
+        cases = [row for row in several if self._total_in(row) is None]
+        asked = list(chain.from_iterable(map(self._asked, cases)))
         self._all_ask = bool(asked) and all(map(_ASKS.search, asked))
+        self._many_ask = self._all_ask and len(asked) > 1
 
     def is_full(self, row: Cells) -> bool:
         """Return True for a row with a question and something beside it."""
@@ -98,7 +103,10 @@ class _Shape:
         if _ASKS.search(text):
             return None
         lacks_id = bool(self._ids) and not self._has_id(row)
-        is_odd = lacks_id or (self._all_ask and has_several_columns)
+        if has_several_columns:
+            is_odd = lacks_id or self._all_ask
+        else:
+            is_odd = lacks_id or (self._many_ask and bool(_HEADING.fullmatch(text)))
         return text if is_odd else None
 
     def _total_in(self, row: Cells) -> str | None:
@@ -107,9 +115,10 @@ class _Shape:
         under_id = next((text for name, text in totals.items() if name in self._ids), None)
         if under_id is not None or self._has_id(row):
             return under_id
-        asked = [name for name in self._questions if name in row]
-        is_counted = all(name in totals and _are_numbers(row, name) for name in asked)
-        return next(iter(totals.values()), None) if is_counted else None
+        if not any(name in row for name in self._questions):
+            return next(iter(totals.values()), None)
+        # Its number may stand in any column, also in that of the questions.
+        return next((text for name, text in totals.items() if _are_numbers(row, name)), None)
 
     def _asked(self, row: Cells) -> list[str]:
         texts = map(row.get, self._questions)
@@ -126,7 +135,7 @@ def _is_total(text: str) -> bool:
 
 def _are_numbers(filled: Cells, but: str) -> bool:
     others = [value for name, value in filled.items() if name != but]
-    return all(not re.search(r"[^\W\d_]", str(value)) for value in others)
+    return all(not re.search(r"[^\W\d_]", str(value)) and not _ASKS.search(str(value)) for value in others)
 
 
 def _filled(row: Mapping[str, Json]) -> Cells:

@@ -11,12 +11,15 @@ from typing import Any
 from pytest_rageval.cases.conversations import cases_from_record
 from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS, OtherTestSet
+from pytest_rageval.cases.exchange.expected_calls import with_calls_of_turns, with_expected_tools
+from pytest_rageval.cases.exchange.small_talk import is_small_talk, without_small_talk
 from pytest_rageval.cases.exchange.tables import RowReport
 from pytest_rageval.cases.keys import OF_CASE
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding, Unsound
 from pytest_rageval.model import NOWHERE, Json
 from pytest_rageval.model.case import turn_id
+from pytest_rageval.text import counted
 
 Record = dict[str, Json]
 
@@ -65,6 +68,9 @@ def conversations_in(rows: Sequence[PlacedRow], form: str | None, report: RowRep
     return _checked(records, report, _FROM.get(found, TURNS))
 
 
+_NO_TURNS = (
+    "has no turns, so that nothing is asked; a scenario alone needs a simulated user: write the turns of a conversation"
+)
 _Placed = tuple[int | str, Record, list[Record]]
 """A conversation with the place of its row, and what a system answered in it."""
 
@@ -74,8 +80,16 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
     answers: list[Record] = []
     kept: dict[str, None] = {}
     repeated = 0
-    for place, record, given in conversations:
+    small_talk = 0
+    for place, written, given in conversations:
+        record = dict(written)
+        talked = 0
+        if isinstance(messages := written.get("messages"), list):
+            record["messages"], talked = without_small_talk(messages)
         name = record.get("id")
+        if record.get("turns") == []:
+            report.add_row(place, [Finding((), _NO_TURNS)], name)
+            continue
         try:
             cases = cases_from_record(record, NOWHERE)
         except Unsound as unsound:
@@ -90,7 +104,8 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
                 report.add_row(place, [Finding((), twice)], name)
             continue
         if form == "ragas":  # its samples hold what a system said
-            given = _replies(record, unit)
+            given = _replies(written, unit)
+        small_talk += talked
         records[unit] = {"id": unit, **{key: value for key, value in record.items() if key != "id"}}
         answers += given
         for case, _ in cases:
@@ -100,6 +115,9 @@ def _checked(conversations: Iterable[_Placed], report: RowReport, form: str) -> 
     notes = [*report.notes]
     if form != MTRAG:
         notes.append(f"{report.file}: replies of the assistant are read as the right answers of their turns")
+    if small_talk:
+        turns = counted(small_talk, "turn")
+        notes.append(f"{report.file}: {turns} of small talk, such as a greeting: marked as conversational, not gated")
     return OtherTestSet(
         list(records.values()), answers, repeated=repeated, kept=tuple(kept), form=form, notes=tuple(notes)
     )
@@ -133,7 +151,7 @@ def _role(message: Mapping[str, Json]) -> str | None:
 def _of_row(row: Mapping[str, Json]) -> Record:
     """Return the record of a conversation: its turns, and what has no meaning here as metadata."""
     record: Record = {}
-    others = dict(row)
+    others = with_expected_tools(row)
     for name in _IDS:
         if isinstance(row.get(name), str | int):
             record["id"] = str(others.pop(name))
@@ -148,18 +166,32 @@ def _of_row(row: Mapping[str, Json]) -> Record:
     for key in ("category", "difficulty", "domain", "tags", "history", "vaults", "folders"):
         if others.get(key) is not None:
             record[key] = others.pop(key)
+    calls = others.pop("expected_tools", None)
+    if isinstance(written, list) and any(isinstance(member, dict) and _role(member) for member in written):
+        messages = [_message(member) for member in written]
+        last = _last_question(messages)
+        if isinstance(calls, list) and last is not None:
+            messages = with_calls_of_turns(messages, written, calls, last)
+            calls = None
+        record["messages"] = messages
+    else:
+        # A scenario alone is played by a simulated user, and asks nothing by itself.
+        record["turns"] = [_turn(member) for member in written] if isinstance(written, list) else []
+    others["expected_tools"] = calls
     metadata = {key: value for key, value in others.items() if value not in (None, [], {}, "")}
     if metadata:
         record["metadata"] = metadata
-    if not isinstance(written, list):
-        # A scenario alone is played by a simulated user, and asks nothing by itself.
-        record["turns"] = []
-        return record
-    if any(isinstance(member, dict) and _role(member) for member in written):
-        record["messages"] = [_message(member) for member in written]
-    else:
-        record["turns"] = [_turn(member) for member in written]
     return record
+
+
+def _last_question(messages: Sequence[Json]) -> int | None:
+    """Return the position of the last message of the user that asks something; None without any."""
+    last = None
+    for position, message in enumerate(messages):
+        is_asked = isinstance(message, dict) and message.get("role") == "user"
+        if is_asked and (last is None or not is_small_talk(message["content"])):
+            last = position
+    return last
 
 
 def _message(member: Json) -> Json:

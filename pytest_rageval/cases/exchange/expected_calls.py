@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_rageval.model import Json
@@ -28,6 +28,34 @@ def with_expected_tools(row: Mapping[str, Json]) -> dict[str, Json]:
         elif tools:  # an empty list there says that nothing is known
             read["expected_tools"] = tools
     return read
+
+
+def with_calls_of_turns(
+    messages: Sequence[Json], written: Sequence[Json], calls: Sequence[Json], last: int
+) -> list[Json]:
+    """Return messages whose questions expect the calls of a conversation.
+
+    A call belongs to the question after which the written messages make it, else to the last question.
+
+    last  the position of the message with the last question
+    """
+    expected: dict[int, list[Json]] = {}
+    left = list(calls)
+    asked = last
+    for position, message in enumerate(written):
+        if isinstance(messages[position], dict) and messages[position].get("role") == "user":
+            asked = position
+        made = message.get("tool_calls") if isinstance(message, dict) else None
+        for call in _tools(made) or ():
+            if call in left:
+                left.remove(call)
+                expected.setdefault(asked, []).append(call)
+    if left:
+        expected[last] = [*expected.get(last, []), *left]
+    placed = list(messages)
+    for position, tools in expected.items():
+        placed[position] = {**placed[position], "expected_tools": tools}
+    return placed
 
 
 def _tools(written: Json) -> list[Json] | None:

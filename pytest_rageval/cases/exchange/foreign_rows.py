@@ -15,9 +15,22 @@ from pytest_rageval.cases.exchange.exchange import EXTRA_PARTS
 from pytest_rageval.cases.exchange.expected_calls import with_expected_tools
 from pytest_rageval.cases.exchange.gold_objects import is_grades
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
-from pytest_rageval.cases.exchange.values import as_object
+from pytest_rageval.cases.exchange.promptfoo_lists import unread_lists
+from pytest_rageval.cases.exchange.values import TEXTS_OF_OBJECTS, as_object
 from pytest_rageval.cases.keys import KEYS
-from pytest_rageval.cases.names import ALTERNATIVES, ANSWERABLE, CONTEXTS, FACTS, IDS, PAGES, PLACES
+from pytest_rageval.cases.names import (
+    ALTERNATIVES,
+    ANSWER,
+    ANSWERABLE,
+    CONTEXTS,
+    FACTS,
+    GIVEN,
+    IDS,
+    PAGES,
+    PLACES,
+    QUESTION,
+    field_of,
+)
 from pytest_rageval.io.messages import Unsound
 from pytest_rageval.model import NOTHING, NOWHERE, Json
 
@@ -59,7 +72,8 @@ def foreign_row(written: Mapping[str, Json], folder: Path = Path(), *, may_be_ow
     unread: dict[str, Json] = {}
     notes: Sequence[str] = ()
     if isinstance(variables := row.get("vars"), dict):
-        with_texts, unread, notes = with_files(variables, folder)
+        with_texts, unread, reasons = with_files(variables, folder)
+        notes = [*reasons, *unread_lists(variables)]
         row["vars"] = filled_variables(with_texts)
     row = with_expected_tools(row)
     checks = [*single_checks(row.pop("assert", None), row.get("vars")), *written_checks(row)]
@@ -171,3 +185,19 @@ SIMPLE = re.compile(_STEPS)
 def roots_of(expression: str) -> list[str]:
     """Return the paths that an expression begins with, such as `a.b` and `c` of `a.b[].d || c`."""
     return [root.replace('"', "") for root in re.findall(rf"(?:^|\|\|\s*|\[\s*|\(\s*)({_STEPS})", expression)]
+
+
+def is_within(leaf: str, path: str) -> bool:
+    """Return True if a leaf is the member at this path, or below it."""
+    return leaf == path or leaf.startswith(f"{path}.")
+
+
+def member_named(value: Mapping[str, Json], field_name: str) -> str | None:
+    """Return the member of an object that holds the value of a field: by its name, or the only one."""
+    if field_name == QUESTION and "messages" in value:
+        return "messages"
+    meant = (GIVEN, ANSWER) if field_name in (ANSWER, GIVEN) else (field_name,)
+    named = [name for name in value if field_of(name) in meant]
+    if named or len(value) == 1:
+        return named[0] if named else next(iter(value))
+    return next((name for name in TEXTS_OF_OBJECTS if name in value), None)

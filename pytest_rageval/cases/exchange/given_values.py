@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_rageval.cases.answerability import truth_of
@@ -31,3 +32,16 @@ def given_parts(meant: str, value: Json) -> dict[str, Json] | None:
         return {meant: [{"chunk_id": str(chunk_id)} for chunk_id in listed_values(value)]}
     known: Any = gold_places(value, as_ids=False) or {}
     return {meant: known.get("gold_supports") or [{"rel_path": each} for each in listed_values(value)]}
+
+
+def with_empty_retrieval(
+    answer: dict[str, Json], leaves: Mapping[str, Json], meanings: Mapping[str, str]
+) -> dict[str, Json]:
+    """Return the record of an answer with an empty list of chunks if its row says that nothing was retrieved.
+
+    Without an answer an empty list says nothing: rows of questions alone have such members, too.
+    """
+    if "answer" not in answer or "retrieved_chunks" in answer:
+        return answer
+    is_empty = any(value == [] and meanings.get(path) == RETRIEVED for path, value in leaves.items())
+    return {**answer, "retrieved_chunks": []} if is_empty else answer

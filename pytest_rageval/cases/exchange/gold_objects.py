@@ -157,6 +157,15 @@ def _of_objects(objects: Sequence[Mapping[str, Json]], *, as_ids: bool) -> dict[
     return keys or None
 
 
+def unread_titles(values: Sequence[Json]) -> list[Json]:
+    """Return the titles of gold objects if these are neither graded nor of files: no place, and no id."""
+    titles: list[Json] = []
+    for each in values:
+        if isinstance(each, dict) and not gold_places([each], as_ids=False):
+            titles += _members(each, ("title",), _is_text)
+    return titles
+
+
 def place_of_chunk(written: Mapping[str, Json]) -> dict[str, Json]:
     """Return the path, the heading and the id of a chunk as far as it has them, under the names of our contract."""
     value: Any = _flat(dict(written))
@@ -200,7 +209,9 @@ def _members(value: Mapping[str, Json], names: Iterable[str], is_right: Any) -> 
 
 def _places_of_object(value: Mapping[str, Json], grade: Json) -> list[dict[str, Json]]:
     """Return the place of an object, one a page; none if it is graded 0."""
-    path = next(_members(value, _PATHS, _is_text), None)
+    path: Any = next(_members(value, _PATHS, _is_text), None)
+    if path is None and grade is None:
+        path = next(_members(value, ("title",), looks_like_path), None)
     if path is None or (grade is not None and grade <= 0):
         return []
     places = _places(path)
@@ -229,11 +240,14 @@ def _places(value: Json) -> list[dict[str, Json]]:
         path = value.strip()
         below = ""
     below = below.strip()
+    pages: list[int] | None = None
     if page := _PAGE_FRAGMENT.fullmatch(below):
-        below = page_heading(int(page[1]))
-    elif not below and (page := _PAGE_BEHIND.fullmatch(path)):
-        path = page[1]
-        below = page_heading(int(page[2]))
+        pages = pages_of(page[1])
+    elif not below and (page := _PAGE_BEHIND.fullmatch(path) or _PAGE_OF_PAGED.fullmatch(path)):
+        pages = pages_of(page[2])
+        path = page[1] if pages else path
+    if pages:
+        return with_pages([{"rel_path": path.strip()}], [pages])
     place: dict[str, Json] = {"rel_path": path.strip()}
     if below:
         place["heading_path"] = below
@@ -242,8 +256,15 @@ def _places(value: Json) -> list[dict[str, Json]]:
 
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_PAGE_FRAGMENT = re.compile(r"page=(\d{1,5})")
-_PAGE_BEHIND = re.compile(r"(.{1,500}\.\w{1,5})(?: ?[,:;] ?| \(?)(?:p|pp|pg|page|S|Seite)\.? ?(\d{1,5})\)?")
+_SOME_PAGES = r"(\d{1,5}(?: ?[-–,&] ?\d{1,5}){0,20})"
+_PAGE_FRAGMENT = re.compile(rf"page={_SOME_PAGES}")
+_PAGE_BEHIND = re.compile(
+    rf"(.{{1,500}}?\.\w{{1,5}})(?: ?[,:;] ?| ?\(| )(?:pp?|pg|pages?|S|Seiten?)\.? ?{_SOME_PAGES}\)?", re.IGNORECASE
+)
+_PAGE_OF_PAGED = re.compile(
+    rf"(.{{1,500}}?\.(?:pdf|docx?|pptx?|odt|odp|epub|djvu)):{_SOME_PAGES}", re.IGNORECASE | re.DOTALL
+)
+"""A number behind a colon: a page in a document of pages; in a text, as in `a.md:12`, a line."""
 _PAGE = re.compile(
     r"(?:pages?|pp?\.?|pg\.?|seiten?|s\.|paginas?|pag\.?|bladzijde|第|페이지|쪽)?\s*(\d{1,5})\s*"
     r"(?:(?:-|–|to|bis)\s*(\d{1,5}))?\s*(?:頁|页|ページ|쪽|페이지)?",

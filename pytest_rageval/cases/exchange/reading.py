@@ -25,15 +25,23 @@ from pytest_rageval.cases.exchange.foreign_rows import (
     ForeignRow,
     columns_of,
     foreign_row,
+    is_within,
     member_at,
+    member_named,
     roots_of,
 )
-from pytest_rageval.cases.exchange.given_values import given_parts
-from pytest_rageval.cases.exchange.gold_objects import gold_places, graded_ids, have_places, joined_gold, with_pages
+from pytest_rageval.cases.exchange.given_values import given_parts, with_empty_retrieval
+from pytest_rageval.cases.exchange.gold_objects import (
+    gold_places,
+    graded_ids,
+    have_places,
+    joined_gold,
+    unread_titles,
+    with_pages,
+)
 from pytest_rageval.cases.exchange.map_hints import map_option
 from pytest_rageval.cases.exchange.printed import is_nothing, printed_value
 from pytest_rageval.cases.exchange.values import (
-    TEXTS_OF_OBJECTS,
     conversation_of,
     texts_of,
     with_headings,
@@ -44,7 +52,6 @@ from pytest_rageval.cases.names import (
     ANSWERABLE,
     CONTEXTS,
     FACTS,
-    GIVEN,
     GRADES,
     HEADINGS,
     IDS,
@@ -54,9 +61,14 @@ from pytest_rageval.cases.names import (
     QUESTION,
     RETRIEVED_IDS,
     RETRIEVED_PATHS,
-    field_of,
 )
-from pytest_rageval.cases.refusal_golds import DECLINING_GOLD, GOLD_KEYS, golds_decline, written_golds
+from pytest_rageval.cases.refusal_golds import (
+    DECLINING_GOLD,
+    GOLD_KEYS,
+    golds_decline,
+    without_none_words,
+    written_golds,
+)
 from pytest_rageval.errors import CaseError
 from pytest_rageval.io.messages import Finding
 from pytest_rageval.model import NOTHING, Json
@@ -125,6 +137,7 @@ class RowReading:
         self._take_checks(taken.checks, has_own_assertions=taken.extra is not None)
         # Now, since places, pages and grades may stand in columns before or behind their golds.
         self._join_alternatives()
+        self.case = without_none_words(self.case)
         self._name_places()
         self._name_pages()
         self._grade_ids()
@@ -133,6 +146,7 @@ class RowReading:
         if self.metadata:
             self.case["metadata"] = self.metadata
         self._name_chunks()
+        self.answer = with_empty_retrieval(self.answer, taken.leaves, self._columns.meanings)
         self.case = with_extra_parts(self.case, taken.extra)
 
     def _take_leaf(self, path: str, value: Json) -> None:
@@ -165,18 +179,18 @@ class RowReading:
             return
         path = expression if SIMPLE.fullmatch(expression) else ""
         path = path.replace('"', "")
-        while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := _member(value, field)):
+        while isinstance(value, dict) and field not in (PLACES, IDS) and (inner := member_named(value, field)):
             value = value[inner]
             path = f"{path}.{inner}"
         if field == ANSWER and isinstance(value, dict):
             is_span = "answer_start" in value
-            if not is_span and _member(value, ANSWER) is None:
+            if not is_span and member_named(value, ANSWER) is None:
                 return  # what is expected stands in several members, none of them an answer
-        is_path_of_leaves = any(_is_within(leaf, path) for leaf in leaves)
+        is_path_of_leaves = any(is_within(leaf, path) for leaf in leaves)
         roots = [path] if is_path_of_leaves else roots_of(expression)
         if self._take(field, path or expression, value):
             for leaf in list(leaves):
-                if any(_is_within(leaf, root) for root in roots):
+                if any(is_within(leaf, root) for root in roots):
                     del leaves[leaf]
 
     def _keep(self, path: str, name: str, value: Json) -> None:
@@ -235,6 +249,8 @@ class RowReading:
         names_places = is_gold_name(path) or have_places(values)
         if has_objects and names_places and not {"gold", "gold_supports"} & self.case.keys():
             keys |= gold_places(values, as_ids=False) or {}
+            if titles := unread_titles(values):
+                self._keep(f"{path}[].title", f"{last_name(path)}[].title", titles)
         return keys or None
 
     def _take_given(self, meant: str, path: str, value: Json) -> bool:
@@ -377,19 +393,3 @@ class RowReading:
         if first is None or first not in self._names:
             return finding
         return finding._replace(path=(self._names[str(first)], *finding.path[1:]))
-
-
-def _is_within(leaf: str, path: str) -> bool:
-    """Return True if a leaf is the member at this path, or below it."""
-    return leaf == path or leaf.startswith(f"{path}.")
-
-
-def _member(value: Mapping[str, Json], field: str) -> str | None:
-    """Return the member of an object that holds the value of a field: by its name, or the only one."""
-    if field == QUESTION and "messages" in value:
-        return "messages"
-    meant = (GIVEN, ANSWER) if field in (ANSWER, GIVEN) else (field,)
-    named = [name for name in value if field_of(name) in meant]
-    if named or len(value) == 1:
-        return named[0] if named else next(iter(value))
-    return next((name for name in TEXTS_OF_OBJECTS if name in value), None)

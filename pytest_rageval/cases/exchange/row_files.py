@@ -14,6 +14,7 @@ from pytest_rageval.cases.exchange.case_rows import PlacedRow
 from pytest_rageval.cases.exchange.checks import path_below
 from pytest_rageval.cases.exchange.judgements import joined_judgements
 from pytest_rageval.cases.exchange.printed import json_value
+from pytest_rageval.cases.exchange.promptfoo_lists import tests_of_matrix
 from pytest_rageval.cases.exchange.tables import SEPARATORS, RowReport, table_rows
 from pytest_rageval.cases.exchange.yaml_text import UnreadableYamlError, read_yaml
 from pytest_rageval.cases.names import QUESTION, field_of
@@ -134,7 +135,7 @@ def _document_rows(document: Json, report: RowReport, folder: Path | None) -> It
         else:
             if "tests" in document:
                 report.notes += _dropped_of_promptfoo(document, report.file)
-            document = list(chain.from_iterable(map(_questions_of_matrix, _with_defaults(rows, default))))
+            document = list(chain.from_iterable(map(tests_of_matrix, _with_defaults(rows, default))))
     for number, row in enumerate(document if isinstance(document, list) else (), start=1):
         if isinstance(row, dict):
             yield number, row
@@ -201,18 +202,6 @@ def _with_defaults(rows: list[Json], default: Json) -> list[Json]:
         else:
             completed.append(row)
     return completed
-
-
-def _questions_of_matrix(row: Json) -> list[Json]:
-    """Return a test of promptfoo once for each of its questions: a list of them is tried one by one."""
-    variables = row.get("vars") if isinstance(row, dict) else None
-    if not isinstance(row, dict) or not isinstance(variables, dict):
-        return [row]
-    for name, value in variables.items():
-        is_of_texts = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
-        if is_of_texts and field_of(name) == QUESTION:
-            return [{**row, "vars": {**variables, name: each}} for each in value]
-    return [row]
 
 
 _ONLY_A_VARIABLE = re.compile(r"\s*(\{\{\s*\w+\s*\}\}|file://.*)\s*", re.DOTALL)

@@ -8,8 +8,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from itertools import chain, islice
+from datetime import date, datetime, time, timedelta
+from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +61,8 @@ def table_rows(path: Path, report: RowReport, longest: int) -> Iterator[PlacedRo
         lines_before = 1
         report.notes.append(f"{report.file}: the first line, sep={separators}, was read as the separator of the cells")
     above = _rows_above_header(text, separators, longest)
-    rows = list(_csv_rows(text, separators, report, above, lines_before, longest))
+    is_sheet = suffix == ".xlsx"
+    rows = list(_csv_rows(text, separators, report, above, lines_before, longest, is_sheet=is_sheet))
     header = list(rows[0][1]) if rows else []
     yield from case_rows(rows, header, lambda note: report.notes.append(f"{report.file}: {note}"))
 
@@ -160,7 +161,7 @@ def _nested(row: Mapping[str, Json], header: Sequence[str]) -> dict[str, Json]:
 
 
 def _csv_rows(
-    text: str, separators: str, report: RowReport, above: int, lines_before: int, longest: int
+    text: str, separators: str, report: RowReport, above: int, lines_before: int, longest: int, *, is_sheet: bool
 ) -> Iterator[PlacedRow]:
     """Yield the rows of a CSV text below its header, which stands below `above` rows."""
     delimiter = _separator(_line_of(text, above), separators)
@@ -170,37 +171,41 @@ def _csv_rows(
             skipped = csv.reader(file, strict=True, delimiter=delimiter)
             for _ in range(above):
                 next(skipped)
-            before = lines_before + skipped.line_num
             if above:
                 was = "was" if above == 1 else "were"
                 report.notes.append(f"{report.file}: {counted(above, 'row')} above the header {was} not read")
             # Strict: an unclosed quotation mark is an error, and not one cell up to the end of the file.
-            reader = csv.DictReader(file, strict=True, delimiter=delimiter)
-            header = list(reader.fieldnames or ())
+            reader = csv.reader(file, strict=True, delimiter=delimiter)
+            numbered = enumerate(reader, start=above + 1)
+            header = next((cells for _, cells in numbered if cells), [])
             if not _has_one_column_a_field(header, report):
                 return
             is_deepeval = {*_OF_DEEPEVAL} <= {*header}
-            for cells in reader:
-                if list(cells.values()) == header:
+            lines_above = lines_before + skipped.line_num
+            for number, written_cells in numbered:
+                if not written_cells:
+                    continue
+                # A cell of a sheet may hold several lines: its row is known by its number alone.
+                place = number if is_sheet else lines_above + reader.line_num
+                if written_cells == header:
                     problem = "the row repeats the header, as two joined files have it; remove it"
-                    report.add_row(before + reader.line_num, [Finding((), problem)])
+                    report.add_row(place, [Finding((), problem)])
                     continue
-                # So does `DictReader` keep the cells beyond the header.
-                if None in cells:
+                if len(written_cells) > len(header):
                     problem = "the row has more cells than the header; quote commas"
-                    report.add_row(before + reader.line_num, [Finding((), problem)])
+                    report.add_row(place, [Finding((), problem)])
                     continue
+                cells = dict(zip_longest(header, written_cells))
                 row: dict[str, Json] = {}
                 for written, cell in cells.items():
-                    name = written.strip() if isinstance(written, str) else ""
-                    if name:
+                    if name := written.strip():
                         row[name] = value_of_cell(name, cell)
                 if is_deepeval:
                     for name in _JOINED:
                         joined = row.get(name)
                         if isinstance(joined, str):
                             row[name] = joined.split("|")
-                yield before + reader.line_num, _nested(row, header)
+                yield place, _nested(row, header)
     except csv.Error as error:
         report.add_whole(f"not valid CSV: {error}")
 
@@ -302,14 +307,20 @@ def _rows_of(sheet: Any) -> Iterator[Any]:
 
 
 def _cells(sheet: Any, name: str, most_rows: int) -> Iterator[list[object]]:
+    """Yield the rows up to the last filled one; a blank row has no cells, so that the others keep their numbers."""
+    blank_rows = 0
     for row in bounded_rows(_rows_of(sheet), name, most_rows):
         cells = [_shown(cell.value, cell.number_format) for cell in row]
         if any(cell != "" for cell in cells):
+            yield from repeat([], blank_rows)
+            blank_rows = 0
             yield cells
+        else:
+            blank_rows += 1
 
 
 def _shown(value: object, number_format: str) -> object:
-    """Return a value as the sheet shows it: a share as a percentage, a date without its midnight."""
+    """Return a value as the sheet shows it: a share as a percentage, dates and times without zeros."""
     if value is None:
         return ""
     # Before numbers: True is an int to Python.
@@ -322,6 +333,17 @@ def _shown(value: object, number_format: str) -> object:
             return f"{100 * value:.10g}%"
         # A number has no kind in a workbook: the id 7 may come as 7.0.
         return int(value) if value == int(value) else value
+    return _shown_time(value) if isinstance(value, (date, time, timedelta)) else value
+
+
+def _shown_time(value: date | time | timedelta) -> str:
+    """Return a date or a time without seconds that are 0: nobody answers 09:30:00 to a question for a time."""
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00").removesuffix(":00")
     if isinstance(value, date):
-        return value.isoformat().removesuffix("T00:00:00")
-    return value
+        return value.isoformat()
+    if isinstance(value, time):
+        return value.isoformat().removesuffix(":00")
+    minutes, seconds = divmod(round(value.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}".removesuffix(":00")

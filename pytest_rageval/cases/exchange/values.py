@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_rageval.cases.exchange.gold_objects import place_of_chunk
 from pytest_rageval.cases.exchange.printed import is_nothing
-from pytest_rageval.cases.refusal_golds import is_blank_gold
+from pytest_rageval.cases.refusal_golds import is_blank_gold, is_none_word
 from pytest_rageval.io.strict_json import StrictJsonError, parse
 from pytest_rageval.model import Json
 
@@ -92,10 +92,10 @@ def reference_of(value: Json) -> dict[str, Json] | None:
         return {"reference": value}  # no text, which is reported
     if not isinstance(value, list):
         texts = texts_of([value])
-        is_gold = texts is not None and not is_blank_gold(texts[0])
+        is_gold = texts is not None and not _says_nothing(texts[0])
         return {"reference": texts[0]} if texts and is_gold else None
     texts = texts_of([each for each in value if not is_nothing(each)])
-    texts = [text for text in texts or () if not is_blank_gold(text)]
+    texts = [text for text in texts or () if not _says_nothing(text)]
     if not texts:
         return None
     if isinstance(value[-1], dict) and "role" in value[-1]:
@@ -103,6 +103,11 @@ def reference_of(value: Json) -> dict[str, Json] | None:
         texts = texts[-1:]
     texts = list(dict.fromkeys(texts))
     return {"reference": texts[0]} if len(texts) == 1 else {"expected_answers": texts}
+
+
+def _says_nothing(text: str) -> bool:
+    """Return True for a mark of a blank cell; of words such as "None" the question decides."""
+    return is_blank_gold(text) and not is_none_word(text)
 
 
 def retrieved_chunk(value: Json, rank: int) -> dict[str, Json] | None:
