@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
-from pytest_rageval.language.opposites import ALLOWED, OPPOSITES, asks_for_exception
+from pytest_rageval.language.opposites import ALLOWED, asks_for_exception
 from pytest_rageval.language.polarity_words import NOT_DENYING_BEFORE
 from pytest_rageval.language.question_fit import read_part, shared_content, shared_words
 from pytest_rageval.language.statements import read
-from pytest_rageval.language.yes_or_no import asked_words, denies, parts_of, side_of
+from pytest_rageval.language.yes_or_no import asked_sides, asked_words, denies, parts_of, side_of
 
 
 def are_of_another(names: frozenset[str], answer: str, question: str) -> bool:
@@ -44,12 +44,9 @@ def is_denied_of(names: Collection[str], answer: str, question: str) -> bool:
 
     names  the words and runs of the gold, as they are written
     """
-    pieces = read(answer).pieces
-    may_deny = not _MAY_DENY.isdisjoint(pieces)
-    may_deny = may_deny or (not answer.isascii() and _MAY_DENY_WITHIN.search(answer) is not None)
-    if not may_deny or _asks_negatively(question):
+    parts = _parts_that_may_deny(answer)
+    if not parts or _asks_negatively(question):
         return False
-    parts = list(parts_of(list(_with_exceptions(pieces))))
     naming = [(part, min(places)) for part in parts if (places := _places(names, part))]
     if not naming:
         return False
@@ -64,6 +61,18 @@ def is_denied_of(names: Collection[str], answer: str, question: str) -> bool:
     )
 
 
+@lru_cache(maxsize=16)
+def _parts_that_may_deny(answer: str) -> tuple[str, ...]:
+    """Return the parts of an answer; none if nothing in it may deny, as in most."""
+    pieces = read(answer).pieces
+    may_deny = not _MAY_DENY.isdisjoint(pieces)
+    if not may_deny and not answer.isascii():
+        may_deny = _MAY_DENY_WITHIN.search(answer) is not None
+    if not may_deny:
+        return ()
+    return tuple(parts_of(list(_with_exceptions(pieces))))
+
+
 def _with_exceptions(pieces: Sequence[str]) -> Iterator[str]:
     """Yield the pieces with "except" in place of a "but" that makes an exception: everyone but interns."""
     before = ""
@@ -74,18 +83,38 @@ def _with_exceptions(pieces: Sequence[str]) -> Iterator[str]:
 
 def _places(names: Collection[str], part: str) -> list[int]:
     """Return where a part names a gold."""
-    found = [_name(name).search(part) for name in names]
-    return [match.start() for match in found if match is not None]
+    found = [_place(name, part) for name in names]
+    return [place for place in found if place >= 0]
 
 
-@lru_cache(maxsize=512)
-def _name(name: str) -> re.Pattern[str]:
-    """Return the pattern of a figure, of a word with any ending, or of a run of a script without spaces."""
+def _place(name: str, part: str) -> int:
+    """Return where a part has a figure, a word with any ending, or a run of a script without spaces; -1 for nowhere.
+
+    Without a pattern: to compile one for each name takes longer than all else.
+    """
+    place = part.find(name)
     if name[-1].isdigit():
-        return re.compile(rf"(?<![\w.,]){re.escape(name)}(?![0-9]|[.,][0-9])")
-    return re.compile(re.escape(name) if name[0] >= "぀" else rf"\b{re.escape(name)}")
+        while place >= 0 and not _is_whole_figure(part, place, place + len(name)):
+            place = part.find(name, place + 1)
+    elif name[0] < "぀":
+        while place > 0 and _is_letter_or_digit(part[place - 1]):
+            place = part.find(name, place + 1)
+    return place
 
 
+def _is_whole_figure(text: str, begin: int, end: int) -> bool:
+    before = text[begin - 1 : begin]
+    if before and (_is_letter_or_digit(before) or before in ".,"):
+        return False
+    behind = text[end : end + 2]
+    return not (behind[:1].isdigit() or (behind[:1] in (".", ",") and behind[1:].isdigit()))
+
+
+def _is_letter_or_digit(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+@lru_cache(maxsize=256)
 def _asks_negatively(question: str) -> bool:
     asked = asked_words(question)
     return denies(asked) or asks_for_exception(question) or _ASKS_WHY.search(asked) is not None
@@ -108,7 +137,7 @@ def _is_demoted(part: str, place: int, *, is_alone: bool) -> bool:
     return only is not None and part[place : only.start()].count(" ") <= _WORDS_BEFORE_ONLY and place <= _NEAR_BEGINNING
 
 
-def _is_past(parts: list[str], naming: list[str], question: str) -> bool:
+def _is_past(parts: Sequence[str], naming: list[str], question: str) -> bool:
     """Check that the gold is named only as what was, or as what some say, and another part says what is."""
     for earlier, later, in_question in _SUPERSEDED:
         if in_question.search(question.lower()) is not None:
@@ -122,11 +151,9 @@ def _is_past(parts: list[str], naming: list[str], question: str) -> bool:
 def _lacks_what_is_asked(behind: str, question: str, *, is_alone: bool) -> bool:
     """Check that what follows a gold in its part denies the predicate of the question."""
     predicate = _SUBORDINATE.split(behind, maxsplit=1)[0]
-    asked = asked_words(question)
-    for opposites in OPPOSITES:
-        side = side_of(asked, opposites)
+    for opposites, side in asked_sides(question):
         its_side = side_of(predicate, opposites)
-        if side is not None and its_side is not None:
+        if its_side is not None:
             return side is not its_side
     negation = _NEGATION.search(predicate)
     if negation is None or negation[1] in NOT_DENYING_BEFORE:

@@ -44,21 +44,17 @@ class GoldContent:
     has_year: bool
     is_old: bool
     """Whether the question has all of it."""
+    stated: Statement
+    """All that the gold says."""
 
     # Few golds need these, and their patterns try every place of the question.
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
         return identifiers_of(self.gold, self.question)
 
-    @cached_property
-    def plain(self) -> str:
-        """Return the words and figures of the gold without marks."""
-        return _read_gold(self.gold).plain
-
-    @cached_property
+    @property
     def asks_who(self) -> bool:
-        """Check whether the question asks for a person or a body of persons."""
-        return _ASKS_WHO.search(self.question) is not None
+        return _asks_who(self.question)
 
     @cached_property
     def is_version(self) -> bool:
@@ -92,8 +88,6 @@ def gold_content(gold: str, question: str) -> GoldContent:
     if is_list and runs:
         runs = tuple(run for item in items for run in item.runs)
     has_only_words = bool(all_words) and not stated.quantities and not runs and answers_yes is None
-    # "Is it red or blue?" has either answer in it, and asks for it.
-    offers_answers = "or" in asked.text.casefold().split()
     is_choice = any(quantity.is_choice for quantity in quantities)
     return GoldContent(
         gold=gold,
@@ -107,8 +101,26 @@ def gold_content(gold: str, question: str) -> GoldContent:
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
         is_asked_negatively=asked.is_denying or asks_for_exception(question),
         has_year=any(_is_year(quantity.figure) for quantity in quantities),
-        is_old=has_only_words and not new_words and not offers_answers,
+        is_old=has_only_words and not new_words and not _offers_answers(question),
+        stated=stated,
     )
+
+
+@lru_cache(maxsize=256)
+def _offers_answers(question: str) -> bool:
+    """Check for a question that has either answer in it, and asks for it: is it red or blue?"""
+    return "or" in question[:LONGEST].casefold().split()
+
+
+@lru_cache(maxsize=256)
+def _asks_who(question: str) -> bool:
+    """Check whether a question asks for a person or a body of persons."""
+    return _ASKS_WHO.search(question) is not None
+
+
+@lru_cache(maxsize=256)
+def _asks_for_person(question: str) -> bool:
+    return _ASKS_FOR_PERSON.search(question) is not None
 
 
 def _may_be_polar(stated: Statement) -> bool:
@@ -163,7 +175,7 @@ def _weighted(
             total_of_region = sum(of_region)
             weights = [FIRST_PLACE_WEIGHT * weight / total_of_place for weight in of_place]
             weights += [weight / total_of_region for weight in of_region]
-    elif len(words) > 1 and _are_capitalised(words, gold) and _ASKS_FOR_PERSON.search(question) is not None:
+    elif len(words) > 1 and _asks_for_person(question) and _are_capitalised(words, gold):
         weights[-1] = last_name_weight * sum(weights[:-1])
     yield from zip(words, weights, strict=True)
 

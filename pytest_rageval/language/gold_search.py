@@ -132,7 +132,7 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if shared and _is_denied(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "it is denied there")
-    if shared and says_the_opposite(wanted.plain, answer.plain):
+    if shared and says_the_opposite(wanted.stated.plain, answer.plain):
         return GoldFit(0.0, gold, (gold,), "it says the opposite")
     if is_opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")

@@ -10,13 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pytest_rageval.language.names_within import has_any
 from pytest_rageval.language.number_names import HAN_COUNTERS, KOREAN_COUNTERS, NUMBERS
 
 
 def with_large_numbers(text: str, lowered: str) -> str:
     """Rewrite large numbers in words, shares and quarters of a text as figures; `lowered`: of the text."""
     # Looking for a name first is several times faster than a pattern.
-    if any(name in lowered for name in _NAMES_OF_POWERS):
+    if has_any(lowered, _NAMES_OF_POWERS):
         for names in _LANGUAGES:
             if names.clue.search(lowered) is not None:
                 text = names.number.sub(names.as_figure, text)
@@ -26,7 +27,7 @@ def with_large_numbers(text: str, lowered: str) -> str:
     for name, share, plain in _SHARES if not text.isascii() else _ASCII_SHARES:
         if name in lowered:
             text = share.sub(plain, text)
-    if any(name in lowered for name in _NAMES_OF_QUARTERS):
+    if has_any(lowered, _NAMES_OF_QUARTERS):
         for number, quarter in enumerate(_QUARTERS, start=1):
             text = quarter.sub(f"Q{number}", text)
     if "century" in lowered:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 
+from pytest_rageval.language.names_within import has_any
 from pytest_rageval.language.number_names import KOREAN_COUNTERS, NUMBERS
 from pytest_rageval.language.quantity_names import COMPARISONS_BEFORE, SIGNS
 
 
 def with_plain_counts(text: str, lowered: str) -> str:
     """Rewrite counts of times, Korean numbers before a counter, and limits with a particle; `lowered`: of the text."""
-    if any(name in lowered for name in _NAMES_OF_MULTIPLES):
+    if has_any(lowered, _NAMES_OF_MULTIPLES):
         text = _ENGLISH_MULTIPLE.sub(_times, text)
         text = _GERMAN_MULTIPLE.sub(_german_times, text)
-    if any(particle in lowered for particle in _PARTICLES):
+    if has_any(lowered, _PARTICLES):
         text = _LIMIT_WITH_PARTICLE.sub(r"\1 ", text)
-    if any(ten in text for ten in _KOREAN_TENS):
+    if not text.isascii() and has_any(text, _KOREAN_TENS):
         text = _KOREAN_COUNT.sub(_korean_count, text)
     return text
 

@@ -10,6 +10,7 @@ import re
 
 from pytest_rageval.language.large_numbers import with_large_numbers
 from pytest_rageval.language.markup import without_markup
+from pytest_rageval.language.names_within import has_any
 from pytest_rageval.language.plain_counts import with_plain_counts
 
 _SMALL_NUMBERS = {
@@ -33,7 +34,7 @@ def with_plain_spellings(text: str) -> str:
     """Rewrite spellings of quantities and phrases of denial to those that `normalise` and the tables know."""
     text = without_markup(text)
     lowered = text.lower()
-    if any(name in lowered for name in _NAMES_OF_PARTS):
+    if has_any(lowered, _NAMES_OF_PARTS):
         for halves in _HALVES:
             text = halves.sub(_with_half, text)
         for pattern, plain in _PARTS_OF_A_UNIT:
@@ -42,11 +43,11 @@ def with_plain_spellings(text: str) -> str:
         text = _MONEY_BEHIND.sub(_without_point, text)
         text = _MONEY_BEFORE.sub(_without_point, text)
     # A pattern without regard to case reads a few letters of other scripts as ASCII ones.
-    if not text.isascii() or _ARTICLE_AND_UNIT.search(text.lower()) is not None:
+    if not text.isascii() or _ARTICLE_AND_UNIT.search(lowered) is not None:
         text = _ARTICLE_OF_ONE.sub(r"\1 1 ", text)
     if "v" in lowered and _DIGIT.search(text) is not None:
         text = _VERSION_LETTER.sub("", text)
-    if any(name in lowered for name in _NAMES_OF_INSTEAD):
+    if has_any(lowered, _NAMES_OF_INSTEAD):
         text = _INSTEAD.sub(" statt ", text)
     return with_large_numbers(with_plain_counts(text, lowered), lowered)
 

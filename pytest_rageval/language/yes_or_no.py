@@ -85,17 +85,21 @@ def _excludes(parts: Sequence[str], question: str) -> bool:
 
 def _by_opposites(parts: Sequence[str], question: str) -> bool | None:
     """Return what an answer says of the pair of opposites that a question names; None if it says nothing of any."""
-    asked = asked_words(question)
-    for opposites in OPPOSITES:
-        side = side_of(asked, opposites)
-        if side is None:
-            continue
+    for opposites, side in asked_sides(question):
         said = [(part, side_of(part, opposites)) for part in parts]
         telling = [(part, its_side) for part, its_side in said if its_side is not None]
         if telling:
             _, its_side = max(telling, key=lambda one: len(shared_words(one[0], _without(question, opposites))))
             return its_side is side
     return None
+
+
+@lru_cache(maxsize=256)
+def asked_sides(question: str) -> tuple[tuple[Opposites, bool], ...]:
+    """Return each pair of opposites that a question names, and whether it asks for the positive side."""
+    asked = asked_words(question)
+    sides = [(opposites, side_of(asked, opposites)) for opposites in OPPOSITES]
+    return tuple((opposites, side) for opposites, side in sides if side is not None)
 
 
 def side_of(text: str, opposites: Opposites) -> bool | None:
