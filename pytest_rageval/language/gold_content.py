@@ -75,8 +75,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
         all_words = ()
         runs = ()
     new_words = tuple(word for word in all_words if word.form not in asked.affirmed)
-    asked_figures = {quantity.figure for quantity in asked.quantities}
-    new_quantities = tuple(quantity for quantity in stated.quantities if quantity.figure not in asked_figures)
+    new_quantities = _new_quantities(stated, asked)
     words = all_words
     quantities = stated.quantities
     if new_words or new_quantities or answers_yes is not None:
@@ -88,7 +87,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
     if is_list and runs:
         runs = tuple(run for item in items for run in item.runs)
     has_only_words = bool(all_words) and not stated.quantities and not runs and answers_yes is None
-    is_choice = any(quantity.is_choice for quantity in quantities)
+    is_choice = bool(quantities) and any(quantity.is_choice for quantity in quantities)
     return GoldContent(
         gold=gold,
         question=question,
@@ -100,7 +99,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
         whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
         is_asked_negatively=asked.is_denying or asks_for_exception(question),
-        has_year=any(_is_year(quantity.figure) for quantity in quantities),
+        has_year=bool(quantities) and any(_is_year(quantity.figure) for quantity in quantities),
         is_old=has_only_words and not new_words and not _offers_answers(question),
         stated=stated,
     )
@@ -132,6 +131,13 @@ def _words_beside_figures(stated: Statement) -> tuple[StatedWord, ...]:
     """Return the words that are neither negators nor units: denial and units are compared by their own rules."""
     units = {quantity.unit for quantity in stated.quantities}
     return tuple(word for word in stated.words if word.written not in NEGATORS and word.written not in units)
+
+
+def _new_quantities(stated: Statement, asked: Statement) -> tuple[Quantity, ...]:
+    if not stated.quantities:
+        return ()
+    asked_figures = {quantity.figure for quantity in asked.quantities}
+    return tuple(quantity for quantity in stated.quantities if quantity.figure not in asked_figures)
 
 
 def _read_gold(gold: str) -> Statement:
