@@ -179,7 +179,7 @@ _SPANISH = {
 _LANGUAGES = (
     _names(r"hundred|thousand|dozen", " and |[ -]", _ENGLISH),
     _names("hundert|tausend|dutzend", "und| |", _GERMAN),
-    _names(r"\bdeux cents|\b\w+ cents?\b|\bmille\b|quatre-vingt|soixante", "[ -]", _FRENCH),
+    _names(r" cents?\b|\bmille\b|quatre-vingt|soixante", "[ -]", _FRENCH),
     _names(r"cient[oa]s?\b|quinient|\bcien\b|\bmil\b", " y | ", _SPANISH),
 )
 _SINO = {
@@ -203,7 +203,21 @@ _HAN_NUMBER = (
     rf"(?={'|'.join(HAN_COUNTERS)}|$)"
 )
 _NAMES_OF_POWERS = (
-    *("hund", "thous", "dozen", "tausend", "dutzend", "cent", "mille", "vingt", "soixante", "cien", "mil ", "ient"),
+    *(
+        "hund",
+        "thous",
+        "dozen",
+        "tausend",
+        "dutzend",
+        " cent",
+        "mille",
+        "vingt",
+        "soixante",
+        "cien",
+        "mil ",
+        "iento",
+        "ienta",
+    ),
 )
 _OF = r"(?= (?:of|the|all|its|our|their)\b|[.!]?\s*$)"
 _NOT_A_PART = r"(?<!first )(?<!second )(?<!other )(?<!a )(?<!better )"
@@ -249,7 +263,7 @@ _NAMES_OF_SHARES = (
         "moitié",
         "절반",
     ),
-    *("半", "分"),
+    *("분의", "半", "分"),
 )
 _NAMES_OF_QUARTERS = ("quarter", "quartal", "trimest", "분기", "四半期", "季度")
 _QUARTERS = tuple(
