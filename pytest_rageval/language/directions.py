@@ -36,7 +36,7 @@ def _sides(gold: str) -> tuple[tuple[int, bool], ...]:
 
 
 def _is_reversed(gold: str, answer: str) -> bool:
-    """Check whether a gold goes from one place to another, and an answer only the other way."""
+    """Check whether a gold goes from one place to another, and an answer the other way only."""
     if not _STARTS_OF_ROUTES.intersection(gold.split()):
         return False
     route = compiled_pattern(_ROUTE).search(gold)
@@ -45,8 +45,12 @@ def _is_reversed(gold: str, answer: str) -> bool:
     begin, end = route["begin"], route["end"]
     if begin not in answer or end not in answer:
         return False
-    way = re.compile(rf"\b(?:from|von|vom|de|desde) (?:\w+ )?{re.escape(end)}\b.*\b{re.escape(begin)}\b")
-    return way.search(answer) is not None
+    return _goes(answer, end, begin) and not _goes(answer, begin, end)
+
+
+def _goes(answer: str, begin: str, end: str) -> bool:
+    way = rf"\b(?:from|von|vom|de|desde) (?:\w+ )?{re.escape(begin)}\b.*\b{re.escape(end)}\b"
+    return re.search(way, answer) is not None
 
 
 def _pair(first: tuple[str, str], second: tuple[str, str]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pytest_rageval.language.gold_list import WHOLE_WEIGHT, items_of
-from pytest_rageval.language.identifiers import Identifier, identifiers_of
+from pytest_rageval.language.identifiers import Identifier, acronyms_of, identifiers_of
 from pytest_rageval.language.opposites import asks_for_exception
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
@@ -51,6 +51,14 @@ class GoldContent:
     @cached_property
     def identifiers(self) -> tuple[Identifier, ...]:
         return identifiers_of(self.gold, self.question)
+
+    @cached_property
+    def acronyms(self) -> tuple[str, ...]:
+        return acronyms_of(self.gold)
+
+    @property
+    def asks_for_person(self) -> bool:
+        return _asks_for_person(self.question)
 
     @property
     def asks_who(self) -> bool:

@@ -33,6 +33,21 @@ def identifiers_of(gold: str, question: str) -> tuple[Identifier, ...]:
     return tuple(found)
 
 
+def acronyms_of(gold: str) -> tuple[str, ...]:
+    """Return the words of a gold in capitals, in which a last S is no plural: HTTP and HTTPS."""
+    return tuple(compiled_pattern(_ACRONYM).findall(gold[:_LONGEST_GOLD]))
+
+
+def has_acronyms(answer: str, acronyms: Sequence[str]) -> bool:
+    """Check that an answer has no acronym only with another end: HTTP where the gold has HTTPS."""
+    said = set(compiled_pattern(_ACRONYM).findall(answer[:LONGEST]))
+    for acronym in acronyms:
+        other = acronym[:-1] if acronym.endswith("S") else f"{acronym}S"
+        if other in said and acronym not in said:
+            return False
+    return True
+
+
 def as_named(answer: str, identifiers: Sequence[Identifier]) -> str:
     """Return an answer with the identifiers written as the gold has them."""
     if not identifiers:
@@ -72,15 +87,17 @@ def _whole(pattern: str) -> re.Pattern[str]:
 
 _LONGEST_GOLD = 200
 _WORDS_OF_A_COMMAND = 6
-_HINT = re.compile("[_=`]|[0-9]-?[A-Za-z]|[A-Za-z]-?[0-9]")
+_HINT = re.compile("[_=`]|[0-9]-?[A-Za-z]|[A-Za-z]-?[0-9]|[A-Z]{2}-[A-Z]")
 _NAME = (
     r"(?<![\w.,/-])(?:"
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # API_KEY
     r"|(?<![0-9] )(?!(?:mid|pre|post|early|late)-|[QqHh][1-4]\b|(?:EUR|USD|GBP|CHF|JPY|KRW|INR|CNY|Rs|RM)[0-9])"
     r"[A-Za-z]+(?:-[A-Za-z]+){0,3}-?[0-9]+(?:-?[A-Za-z0-9]+){0,4}"  # GPT-4o, eu-west-1, MP3, but not 50 m2, Q3
+    r"|[A-Z]{2,}-[A-Z]"  # USB-C
     r"|[0-9]+-[A-Z]|(?<=[A-Za-z] )[0-9]+[a-c]"  # form 12-B, article 7a
     r")(?![\w/]|-\w|\.[0-9])"
 )
+_ACRONYM = r"\b[A-Z]{3,8}\b"
 _PART = "[A-Za-z]+|[0-9]+"
 _SETTING = r"([A-Za-z_][\w.-]*)\s*=\s*[\"'`]?([\w.-]*\w)"
 _JOINED = r"[a-z0-9]+(?:[-_.][a-z0-9]+)+"

@@ -87,7 +87,7 @@ _EXCLUSIVE = (
     r"|\b(?<!nicht )(?:nur|ausschliesslich|lediglich|vorbehalten|(?:beschränkt|begrenzt) auf)\b(?! [0-9])"
     r"|\b(?<!pas )(?:seule?s?|uniquement|seulement|exclusivement|(?:réservée?s?|limitée?s?) (?:à|aux?))\b(?! [0-9])"
     r"|\b(?<!no )(?:solo|sólo|solamente|únicamente|exclusivamente|(?:reservad|limitad)[oa]s? (?:a|al|para))\b(?! [0-9])"
-    r"|[가-힣](?<!지)만(?= |$)|전용|에 한해|한정|のみ|だけ|限定|に限|只|仅"
+    r"|[가-힣](?<!지)(?<!\b다)만(?= |$)|전용|에 한해|한정|のみ|だけ|限定|に限|只|仅"
 )
 _FAILURES = (
     r"\b(?:unavailable|removed|discontinued|abolished|suspended|excluded|out of (?:order|service|stock)|broken|defunct"

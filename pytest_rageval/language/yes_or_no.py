@@ -78,9 +78,17 @@ def _content(question: str) -> str:
 
 
 def _excludes(parts: Sequence[str], question: str) -> bool:
-    """Check whether a part allows only something else than the question asks for: only by post."""
+    """Check whether a part allows only something else than the question asks for: only by post.
+
+    Behind a part that says all that is asked, a restriction is of a detail: "in German only on Sundays".
+    """
     content = _content(question)
-    return any(is_exclusive(part) and not has_most_of(part, content) for part in parts)
+    for part in parts:
+        if has_most_of(part, content):
+            return False
+        if is_exclusive(part):
+            return True
+    return False
 
 
 def _by_opposites(parts: Sequence[str], question: str) -> bool | None:
