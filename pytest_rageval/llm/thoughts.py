@@ -149,7 +149,7 @@ _GOES_ON = re.compile(r"[^\S\n]+[a-z]|[^\S\n]*[,;:.)/]")
 _BETWEEN_MENTIONS = re.compile(
     r"[^\w\n]*(?:\b(?:and|or|to|und|oder|et|ou|y|o)\b|[…/,+&-]|와|과|と|和)[^\w\n]*", re.IGNORECASE
 )
-_LINE = r"^[^\S\n]*[*_#]{0,4}[^\S\n]*"
+_LINE = r"^[^\S\n]*(?:[*_#]{1,4}[^\S\n]*)?"
 """The beginning of a line, and the marks of a heading or of bold type."""
 _COLON = r"[*_]{0,2}:[*_]{0,2}"
 _FIRST_LABEL = re.compile(
