@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from pytest_rageval.language.lazy_patterns import compiled_pattern
+
 
 def says_the_opposite(gold: str, answer: str) -> bool:
     """Check whether an answer has only the other one of a pair of which a gold has one; both are normalised."""
     for place, is_first in _sides(gold):
         wanted, other = _PAIRS[place] if is_first else reversed(_PAIRS[place])
-        if other.search(answer) is not None and wanted.search(answer) is None:
+        if compiled_pattern(other).search(answer) is not None and compiled_pattern(wanted).search(answer) is None:
             return True
     return _is_reversed(gold, answer)
 
@@ -26,29 +28,38 @@ def _sides(gold: str) -> tuple[tuple[int, bool], ...]:
     if gold.isascii() and _BEGINNINGS.isdisjoint(word[:3] for word in gold.split()):
         return ()
     for place, (first, second) in enumerate(_PAIRS):
-        has_first = first.search(gold) is not None
-        has_second = second.search(gold) is not None
+        has_first = compiled_pattern(first).search(gold) is not None
+        has_second = compiled_pattern(second).search(gold) is not None
         if has_first is not has_second:
             sides.append((place, has_first))
     return tuple(sides)
 
 
 def _is_reversed(gold: str, answer: str) -> bool:
-    """Check whether a gold goes from one place to another, and an answer only the other way."""
-    route = _ROUTE.search(gold)
+    """Check whether a gold goes from one place to another, and an answer the other way only."""
+    if not _STARTS_OF_ROUTES.intersection(gold.split()):
+        return False
+    route = compiled_pattern(_ROUTE).search(gold)
     if route is None:
         return False
     begin, end = route["begin"], route["end"]
     if begin not in answer or end not in answer:
         return False
-    way = re.compile(rf"\b(?:from|von|vom|de|desde) (?:\w+ )?{re.escape(end)}\b.*\b{re.escape(begin)}\b")
-    return way.search(answer) is not None
+    return _goes(answer, end, begin) and not _goes(answer, begin, end)
 
 
-def _pair(first: tuple[str, str], second: tuple[str, str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of words in scripts with spaces, and of parts of words in others."""
-    one, other = (re.compile(rf"\b(?:{words})\b|{parts}") for words, parts in (first, second))
-    return one, other
+def _goes(answer: str, begin: str, end: str) -> bool:
+    way = rf"\b(?:from|von|vom|de|desde) (?:\w+ )?{re.escape(begin)}\b.*\b{re.escape(end)}\b"
+    return re.search(way, answer) is not None
+
+
+def _pair(first: tuple[str, str], second: tuple[str, str]) -> tuple[str, str]:
+    return _words_or_parts(*first), _words_or_parts(*second)
+
+
+def _words_or_parts(words: str, parts: str) -> str:
+    """Return the pattern of words in scripts with spaces, and of parts of words in others."""
+    return rf"\b(?:{words})\b|{parts}"
 
 
 _PAIRS = (
@@ -106,9 +117,7 @@ _PAIRS = (
     _pair((r"earlier|früher|plus tôt", "더 일찍"), (r"later|später|plus tard", "더 늦게")),
 )
 _BEGINNINGS = frozenset(
-    beginning
-    for pair in _PAIRS
-    for pattern in pair
-    for beginning in re.findall(r"(?<![^|:(\s?])([a-z]{2,3})", pattern.pattern)
+    beginning for pair in _PAIRS for pattern in pair for beginning in re.findall(r"(?<![^|:(\s?])([a-z]{2,3})", pattern)
 )
-_ROUTE = re.compile(r"\b(?:from|von|vom|de|desde) (?P<begin>[^\W\d_]+) (?:to|nach|à|a|bis|hasta) (?P<end>[^\W\d_]+)\b")
+_STARTS_OF_ROUTES = frozenset(("from", "von", "vom", "de", "desde"))
+_ROUTE = r"\b(?:from|von|vom|de|desde) (?P<begin>[^\W\d_]+) (?:to|nach|à|a|bis|hasta) (?P<end>[^\W\d_]+)\b"

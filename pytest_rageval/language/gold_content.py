@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pytest_rageval.language.gold_list import WHOLE_WEIGHT, items_of
-from pytest_rageval.language.identifiers import Identifier, identifiers_of
+from pytest_rageval.language.identifiers import Identifier, acronyms_of, identifiers_of
 from pytest_rageval.language.opposites import asks_for_exception
 from pytest_rageval.language.polarity_words import CHOICES, GENERAL_NOUNS, NEGATORS, YES_OR_NO_GOLDS
 from pytest_rageval.language.stated_quantities import Quantity
@@ -44,6 +44,8 @@ class GoldContent:
     has_year: bool
     is_old: bool
     """Whether the question has all of it."""
+    stated: Statement
+    """All that the gold says."""
 
     # Few golds need these, and their patterns try every place of the question.
     @cached_property
@@ -51,14 +53,16 @@ class GoldContent:
         return identifiers_of(self.gold, self.question)
 
     @cached_property
-    def plain(self) -> str:
-        """Return the words and figures of the gold without marks."""
-        return _read_gold(self.gold).plain
+    def acronyms(self) -> tuple[str, ...]:
+        return acronyms_of(self.gold)
 
-    @cached_property
+    @property
+    def asks_for_person(self) -> bool:
+        return _asks_for_person(self.question)
+
+    @property
     def asks_who(self) -> bool:
-        """Check whether the question asks for a person or a body of persons."""
-        return _ASKS_WHO.search(self.question) is not None
+        return _asks_who(self.question)
 
     @cached_property
     def is_version(self) -> bool:
@@ -79,8 +83,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
         all_words = ()
         runs = ()
     new_words = tuple(word for word in all_words if word.form not in asked.affirmed)
-    asked_figures = {quantity.figure for quantity in asked.quantities}
-    new_quantities = tuple(quantity for quantity in stated.quantities if quantity.figure not in asked_figures)
+    new_quantities = _new_quantities(stated, asked)
     words = all_words
     quantities = stated.quantities
     if new_words or new_quantities or answers_yes is not None:
@@ -92,9 +95,7 @@ def gold_content(gold: str, question: str) -> GoldContent:
     if is_list and runs:
         runs = tuple(run for item in items for run in item.runs)
     has_only_words = bool(all_words) and not stated.quantities and not runs and answers_yes is None
-    # "Is it red or blue?" has either answer in it, and asks for it.
-    offers_answers = "or" in asked.text.casefold().split()
-    is_choice = any(quantity.is_choice for quantity in quantities)
+    is_choice = bool(quantities) and any(quantity.is_choice for quantity in quantities)
     return GoldContent(
         gold=gold,
         question=question,
@@ -106,9 +107,27 @@ def gold_content(gold: str, question: str) -> GoldContent:
         whole_weight=WHOLE_WEIGHT if is_list else 0.0,
         has_choice=is_choice or not CHOICES.isdisjoint(gold.casefold().split()),
         is_asked_negatively=asked.is_denying or asks_for_exception(question),
-        has_year=any(_is_year(quantity.figure) for quantity in quantities),
-        is_old=has_only_words and not new_words and not offers_answers,
+        has_year=bool(quantities) and any(_is_year(quantity.figure) for quantity in quantities),
+        is_old=has_only_words and not new_words and not _offers_answers(question),
+        stated=stated,
     )
+
+
+@lru_cache(maxsize=256)
+def _offers_answers(question: str) -> bool:
+    """Check for a question that has either answer in it, and asks for it: is it red or blue?"""
+    return "or" in question[:LONGEST].casefold().split()
+
+
+@lru_cache(maxsize=256)
+def _asks_who(question: str) -> bool:
+    """Check whether a question asks for a person or a body of persons."""
+    return _ASKS_WHO.search(question) is not None
+
+
+@lru_cache(maxsize=256)
+def _asks_for_person(question: str) -> bool:
+    return _ASKS_FOR_PERSON.search(question) is not None
 
 
 def _may_be_polar(stated: Statement) -> bool:
@@ -120,6 +139,13 @@ def _words_beside_figures(stated: Statement) -> tuple[StatedWord, ...]:
     """Return the words that are neither negators nor units: denial and units are compared by their own rules."""
     units = {quantity.unit for quantity in stated.quantities}
     return tuple(word for word in stated.words if word.written not in NEGATORS and word.written not in units)
+
+
+def _new_quantities(stated: Statement, asked: Statement) -> tuple[Quantity, ...]:
+    if not stated.quantities:
+        return ()
+    asked_figures = {quantity.figure for quantity in asked.quantities}
+    return tuple(quantity for quantity in stated.quantities if quantity.figure not in asked_figures)
 
 
 def _read_gold(gold: str) -> Statement:
@@ -163,7 +189,7 @@ def _weighted(
             total_of_region = sum(of_region)
             weights = [FIRST_PLACE_WEIGHT * weight / total_of_place for weight in of_place]
             weights += [weight / total_of_region for weight in of_region]
-    elif len(words) > 1 and _are_capitalised(words, gold) and _ASKS_FOR_PERSON.search(question) is not None:
+    elif len(words) > 1 and _asks_for_person(question) and _are_capitalised(words, gold):
         weights[-1] = last_name_weight * sum(weights[:-1])
     yield from zip(words, weights, strict=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_rageval.language.lazy_patterns import compiled_pattern
 from pytest_rageval.language.polarity_words import CHOICES
 from pytest_rageval.language.statements import LONGEST, Statement, read
 
@@ -16,10 +17,10 @@ def items_of(gold: str, question: str) -> tuple[Statement, ...]:
     gold = gold[:LONGEST]
     if _MAY_JOIN.search(gold) is None or not CHOICES.isdisjoint(gold.casefold().split()):
         return ()
-    items = [item for item in _BETWEEN_ITEMS.split(gold) if item.strip()]
+    items = [item for item in compiled_pattern(_BETWEEN_ITEMS, re.IGNORECASE).split(gold) if item.strip()]
     if not _MOST_ITEMS >= len(items) >= _LEAST_ITEMS:
         return ()
-    if _JOINING.search(gold) is None and _is_place(items, question):
+    if compiled_pattern(_JOINING, re.IGNORECASE).search(gold) is None and _is_place(items, question):
         return ()
     read_items = tuple(map(read, items))
     if all(_is_item(item) for item in read_items):
@@ -29,10 +30,14 @@ def items_of(gold: str, question: str) -> tuple[Statement, ...]:
 
 def _is_place(items: list[str], question: str) -> bool:
     """Check for what only commas divide, and may be one thing: Rock Island, Illinois; Curie, Marie."""
-    if _CJK.search(items[0]) is not None:
+    if compiled_pattern(_CJK).search(items[0]) is not None:
         return False
     are_names = all(item.strip()[:1].isupper() for item in items)
-    return len(items) == _LEAST_ITEMS or are_names or _ASKS_WHERE.search(question) is not None
+    return (
+        len(items) == _LEAST_ITEMS
+        or are_names
+        or compiled_pattern(_ASKS_WHERE, re.IGNORECASE).search(question) is not None
+    )
 
 
 def _is_item(item: Statement) -> bool:
@@ -41,21 +46,20 @@ def _is_item(item: Statement) -> bool:
     return len(item.words) + len(item.runs) <= _WORDS_OF_AN_ITEM
 
 
-_CJK = re.compile("[가-힣぀-ヿ一-鿿]")
+_CJK = "[가-힣぀-ヿ一-鿿]"
 _NO_HIRAGANA = "[゠-ヿ一-鿿]"
 _JOINING_PATTERN = (
     r"\s(?:and|und|sowie|et|y|e|plus|&|그리고|및)\s"
     r"|(?<=[가-힣]{2}[와과])\s"
     rf"|(?<={_NO_HIRAGANA}{{2}})(?:と|和|及び|および|以及|及|与|與)(?={_NO_HIRAGANA}{{2}})"
 )
-_JOINING = re.compile(_JOINING_PATTERN, re.IGNORECASE)
-_BETWEEN_ITEMS = re.compile(rf",\s?(?:(?:and|und|et|y|e|&|그리고|및)\s)?|[、，;；・]|{_JOINING_PATTERN}", re.IGNORECASE)
+_JOINING = _JOINING_PATTERN
+_BETWEEN_ITEMS = rf",\s?(?:(?:and|und|et|y|e|&|그리고|및)\s)?|[、，;；・]|{_JOINING_PATTERN}"
 _MAY_JOIN = re.compile(
     r"[,、，;；・&]|\s(?:and|und|sowie|et|y|e|plus|그리고|및)\s|[와과]\s|[と和及与與]", re.IGNORECASE
 )
-_ASKS_WHERE = re.compile(
-    r"\b(?:where|wo|woher|wohin|où|dónde|city|town|place|located|location|born|stadt|ort|ville|lieu|ciudad|lugar)\b",
-    re.IGNORECASE,
+_ASKS_WHERE = (
+    r"\b(?:where|wo|woher|wohin|où|dónde|city|town|place|located|location|born|stadt|ort|ville|lieu|ciudad|lugar)\b"
 )
 _LEAST_ITEMS = 2
 _MOST_ITEMS = 12

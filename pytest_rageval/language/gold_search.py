@@ -16,8 +16,9 @@ from functools import lru_cache, partial
 from pytest_rageval.language.answer_subject import are_of_another, is_denied_of
 from pytest_rageval.language.directions import says_the_opposite
 from pytest_rageval.language.gold_content import GoldContent, gold_content
-from pytest_rageval.language.identifiers import as_named
+from pytest_rageval.language.identifiers import as_named, has_acronyms
 from pytest_rageval.language.named_figures import unit_forms
+from pytest_rageval.language.namesakes import names_a_namesake
 from pytest_rageval.language.quantity_names import COMPARISONS_BEFORE, SIGNS, UNIT_PHRASES
 from pytest_rageval.language.question_fit import FigureFit, compare_figures
 from pytest_rageval.language.stated_quantities import Quantity, are_same_number
@@ -128,14 +129,18 @@ def _fit(answer: Statement, wanted: GoldContent) -> GoldFit:
         shared += wanted.whole_weight
     if not total:
         return _fit_of_quote(answer, gold)
+    if wanted.acronyms and not has_acronyms(answer.text, wanted.acronyms):
+        return GoldFit(0.0, gold, (gold,))
     if shared and wanted.asks_who and _is_of_another(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "what is asked is said of another there")
     if shared and _is_denied(answer, wanted):
         return GoldFit(0.0, gold, (gold,), "it is denied there")
-    if shared and says_the_opposite(wanted.plain, answer.plain):
+    if shared and says_the_opposite(wanted.stated.plain, answer.plain):
         return GoldFit(0.0, gold, (gold,), "it says the opposite")
     if is_opposed:
         return GoldFit(0.0, gold, tuple(missing), "it says the opposite")
+    if shared and missing and wanted.asks_for_person and names_a_namesake(answer.text, gold, wanted.question):
+        return GoldFit(0.0, gold, tuple(missing), "another first name stands there")
     if not shared:
         missing = [gold]
     return GoldFit(shared / total, gold, tuple(missing))
@@ -310,6 +315,8 @@ def _with_bound(quantity: Quantity, text: str) -> str:
     return f"{words} {shown}"
 
 
+_THIRDS = frozenset(("33%", "33.3%", "33.33%"))
+"""A third is read as 33 %; a gold may round it otherwise."""
 _BOUNDS = {"<": "less than", ">": "more than", "≤": "at most", "≥": "at least", "≈": "about"}
 
 
@@ -330,6 +337,8 @@ def _are_equal(wanted: Quantity, other: Quantity, answer: Statement, gold: GoldC
     if wanted.figure != other.figure and gold.is_version and _is_decimal(wanted.figure) and _is_decimal(other.figure):
         return False
     if are_same_number(wanted, other):
+        return True
+    if wanted.figure in _THIRDS and other.figure in _THIRDS:
         return True
     if _is_share_of_one(wanted, other) or _is_share_of_one(other, wanted):
         return True

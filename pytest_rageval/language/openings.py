@@ -6,10 +6,10 @@ are data by language, in the form of `pytest_rageval.language.words.normalise`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from pytest_rageval.language.lazy_patterns import compiled_pattern
 from pytest_rageval.language.negation import has_negation
 from pytest_rageval.language.polarity_words import DETERMINERS, NO, YES
 from pytest_rageval.language.stated_words import UNSPACED_RUN
@@ -38,8 +38,8 @@ def read_opening(clauses: Sequence[Sequence[str]]) -> AnswerOpening:
     is_regret = False
     for clause in clauses:
         text = " ".join(clause)
-        is_regret = is_regret or _REGRET.match(text) is not None
-        polarity = _polarity(_INTRODUCTION.sub("", text, count=1))
+        is_regret = is_regret or compiled_pattern(_REGRET).match(text) is not None
+        polarity = _polarity(compiled_pattern(_INTRODUCTION).sub("", text, count=1))
         if polarity is not None:
             return AnswerOpening(alone, polarity, is_plain=True, is_regret=is_regret)
     deciding = clauses[0]
@@ -53,16 +53,16 @@ def read_opening(clauses: Sequence[Sequence[str]]) -> AnswerOpening:
 
 def _polarity(text: str) -> bool | None:
     """Return what a clause without its introduction says plainly: yes, no, or neither."""
-    if _DENIAL.match(text) is not None:
+    if compiled_pattern(_DENIAL).match(text) is not None:
         return False
-    assent = _ASSENT.match(text)
+    assent = compiled_pattern(_ASSENT).match(text)
     if assent is not None:
-        return _DENIAL_BEHIND.match(text, assent.end()) is None
+        return compiled_pattern(_DENIAL_BEHIND).match(text, assent.end()) is None
     first, _, rest = text.partition(" ")
     if rest and first in DETERMINERS:
         return None
     if first in YES:
-        return _DENIAL_BEHIND.match(text, len(first)) is None
+        return compiled_pattern(_DENIAL_BEHIND).match(text, len(first)) is None
     return False if first in NO else None
 
 
@@ -296,8 +296,8 @@ DENIALS: Mapping[str, tuple[str, ...]] = {
 }
 """Say no alone."""
 _REGRET_PATTERN = _begins_with(REGRETS)
-_REGRET = re.compile(_REGRET_PATTERN)
-_INTRODUCTION = re.compile(rf"(?:(?:{_REGRET_PATTERN}|{_begins_with(COURTESIES)}) ?){{1,3}}")
-_ASSENT = re.compile(_begins_with(ASSENTS))
-_DENIAL = re.compile(_begins_with(DENIALS))
-_DENIAL_BEHIND = re.compile(r" ?(?:que |dass )?(?:not|nicht|pas|non|no|nein|없|안 |아닙|아니|不|没)(?!\w{3})")
+_REGRET = _REGRET_PATTERN
+_INTRODUCTION = rf"(?:(?:{_REGRET_PATTERN}|{_begins_with(COURTESIES)}) ?){{1,3}}"
+_ASSENT = _begins_with(ASSENTS)
+_DENIAL = _begins_with(DENIALS)
+_DENIAL_BEHIND = r" ?(?:que |dass )?(?:not|nicht|pas|non|no|nein|없|안 |아닙|아니|不|没)(?!\w{3})"

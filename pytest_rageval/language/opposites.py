@@ -7,26 +7,41 @@ They are searched in text as `pytest_rageval.language.words.normalise` writes it
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from pytest_rageval.language.lazy_patterns import compiled_pattern
 
 
-class Opposites(NamedTuple):
+@dataclass(frozen=True)
+class Opposites:
     """A pair of patterns; a text that matches neither says nothing about the pair."""
 
-    positive: re.Pattern[str]
-    negative: re.Pattern[str]
+    of_positive: str
+    of_negative: str
+
+    @cached_property
+    def positive(self) -> re.Pattern[str]:
+        return re.compile(self.of_positive)
+
+    @cached_property
+    def negative(self) -> re.Pattern[str]:
+        return re.compile(self.of_negative)
 
 
 def _pair(positive: tuple[str, str], negative: tuple[str, str]) -> Opposites:
-    """Return the patterns of words in scripts with spaces, and of parts of words in others."""
-    return Opposites(*(re.compile(rf"\b(?:{words})\b|{parts}") for words, parts in (positive, negative)))
+    return Opposites(_words_or_parts(*positive), _words_or_parts(*negative))
+
+
+def _words_or_parts(words: str, parts: str) -> str:
+    """Return the pattern of words in scripts with spaces, and of parts of words in others."""
+    return rf"\b(?:{words})\b|{parts}"
 
 
 @lru_cache(maxsize=256)
 def asks_for_exception(question: str) -> bool:
     """Check whether an answer may deny the opposite of what a question asks: when is it closed, what is excluded."""
-    return _ASKS_FOR_EXCEPTION.search(question.lower()) is not None
+    return compiled_pattern(_ASKS_FOR_EXCEPTION).search(question.lower()) is not None
 
 
 OPPOSITES = (
@@ -137,7 +152,7 @@ OPPOSITES = (
     ),
 )
 ALLOWED = OPPOSITES[-1]
-_ASKS_FOR_EXCEPTION = re.compile(
+_ASKS_FOR_EXCEPTION = (
     r"\b(?:exclu\w*|except\w*|exempt\w*|ausgenommen|ausgeschlossen|ausnahme\w*|closed|forbidden|prohibited|banned"
     r"|unavailable|missing|lacks?|lost|lose[rs]?|verlor\w*|geschlossen|verboten|interdite?s?|fermée?s?|cerrad[oa]s?"
     r"|prohibid[oa]s?)\b|제외|예외|대상 ?외|対象外|例外|除外|금지|禁止"

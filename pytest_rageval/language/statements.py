@@ -111,9 +111,10 @@ def read(text: str) -> Statement:
     text = text[:LONGEST]
     marked = with_plain_spellings(text)
     # Each look for what must be there, at the full speed of a search for a set, saves a pattern that tries every place.
-    if _FIVE_DIGITS.search(marked) is not None:
+    has_digit = _ANY_DIGIT.search(marked) is not None
+    if has_digit and _FIVE_DIGITS.search(marked) is not None:
         marked = _GLUED_YEAR.sub(r"\1 ", marked)
-    if _NOTE_OR_FIGURE.search(marked) is not None:
+    if has_digit and _NOTE_OR_FIGURE.search(marked) is not None:
         marked = _GLUED_NOTE.sub(r" ", marked)
     # Marked before `normalise`, which drops punctuation.
     marked = _END_OF_CLAUSE.sub(_mark, marked)
@@ -131,7 +132,7 @@ def read(text: str) -> Statement:
             ends.append(len(words) - 1)
         if len(quantities) > earlier + 1:
             quantities[earlier:] = with_open_lists(sentence, quantities[earlier:])
-    if _FIVE_DIGITS.search(text) is not None:
+    if has_digit and _FIVE_DIGITS.search(text) is not None:
         quantities.extend(Quantity(glued[1] + glued[2]) for glued in _GLUED_YEAR.finditer(text))
     if _CAPITAL_WITHIN.search(text) is not None:
         for joined in _JOINED_WORDS.finditer(text):
@@ -237,7 +238,7 @@ _END_OF_CLAUSE = re.compile(
     r"""
     (?=[.!?…。！？｡\n,;、，；:\s"“”„«»()「」『』])  # soon no
     (?:(?P<sentence>
-        (?<![\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs))(?<!\bNo(?=\.\s?[0-9]))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
+        (?<!(?<![0-9])[\s.][A-Za-z])(?<!\b(?:[DMS][rst]|vs))(?<!\bNo(?=\.\s?[0-9]))[.]{1,3}(?=["'”’)\]]{0,3}(?:\s+[^\sa-z]|\s*$))(?<!(?<![0-9]{3})[0-9]\.(?=\s[A-ZÄÖÜa-z]))
         | [!?…]+ | [。！？｡] | \n+
     )
     | (?P<clause>
@@ -247,6 +248,7 @@ _END_OF_CLAUSE = re.compile(
     """,
     re.VERBOSE,
 )
+_ANY_DIGIT = re.compile("[0-9⁰¹²³⁴-⁹]")
 _FIVE_DIGITS = re.compile("[12][0-9]{4}")
 _NOTE_OR_FIGURE = re.compile("[a-zß-ÿ0-9][0-9⁰¹²³⁴-⁹]")
 _CAPITAL_WITHIN = re.compile("[a-z][A-Z][a-z]")

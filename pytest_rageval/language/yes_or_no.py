@@ -78,24 +78,36 @@ def _content(question: str) -> str:
 
 
 def _excludes(parts: Sequence[str], question: str) -> bool:
-    """Check whether a part allows only something else than the question asks for: only by post."""
+    """Check whether a part allows only something else than the question asks for: only by post.
+
+    Behind a part that says all that is asked, a restriction is of a detail: "in German only on Sundays".
+    """
     content = _content(question)
-    return any(is_exclusive(part) and not has_most_of(part, content) for part in parts)
+    for part in parts:
+        if has_most_of(part, content):
+            return False
+        if is_exclusive(part):
+            return True
+    return False
 
 
 def _by_opposites(parts: Sequence[str], question: str) -> bool | None:
     """Return what an answer says of the pair of opposites that a question names; None if it says nothing of any."""
-    asked = asked_words(question)
-    for opposites in OPPOSITES:
-        side = side_of(asked, opposites)
-        if side is None:
-            continue
+    for opposites, side in asked_sides(question):
         said = [(part, side_of(part, opposites)) for part in parts]
         telling = [(part, its_side) for part, its_side in said if its_side is not None]
         if telling:
             _, its_side = max(telling, key=lambda one: len(shared_words(one[0], _without(question, opposites))))
             return its_side is side
     return None
+
+
+@lru_cache(maxsize=256)
+def asked_sides(question: str) -> tuple[tuple[Opposites, bool], ...]:
+    """Return each pair of opposites that a question names, and whether it asks for the positive side."""
+    asked = asked_words(question)
+    sides = [(opposites, side_of(asked, opposites)) for opposites in OPPOSITES]
+    return tuple((opposites, side) for opposites, side in sides if side is not None)
 
 
 def side_of(text: str, opposites: Opposites) -> bool | None:
