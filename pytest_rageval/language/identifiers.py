@@ -76,7 +76,7 @@ _NAME = re.compile(
     r"(?<![\w.,/-])(?:"
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # API_KEY
     r"|(?<![0-9] )(?!(?:mid|pre|post|early|late)-|[QqHh][1-4]\b|(?:EUR|USD|GBP|CHF|JPY|KRW|INR|CNY|Rs|RM)[0-9])"
-    r"[A-Za-z]+(?:-[A-Za-z]+){0,3}-?[0-9]+[A-Za-z0-9]*(?:-[A-Za-z0-9]+){0,4}"  # GPT-4o, eu-west-1, MP3, but not 50 m2, Q3
+    r"[A-Za-z]+(?:-[A-Za-z]+){0,3}-?[0-9]+[A-Za-z0-9]*(?:-[A-Za-z0-9]+){0,4}"  # GPT-4o, eu-west-1, but not 50 m2, Q3
     r"|[0-9]+-[A-Z]|(?<=[A-Za-z] )[0-9]+[a-c]"  # form 12-B, article 7a
     r")(?![\w/]|-\w|\.[0-9])"
 )
