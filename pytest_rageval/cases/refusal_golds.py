@@ -22,7 +22,7 @@ know' and escalate." 5.4; of 24 refusals of people, those that name what they la
 _LONGEST = 400
 """Characters of a right answer that declines; longer ones say something, too."""
 _SOURCE = (
-    r"(the |this |these |any |provided |given |available |supplied |our )*"
+    r"(the |this |these |any |provided |given |available |supplied |our ){0,3}"
     r"(documents?|documentation|docs?|contexts?|passages?|texts?|sources?|corpus|knowledge base|kb|articles?|"
     r"materials?|excerpts?|files?|data|manual)"
 )

@@ -15,8 +15,11 @@ CLEARLY = 1.25
 """How many times as long answers take at least: less is the difference of two machines, or of two hours of a day."""
 BEYOND_NOISE = 1.1
 """How many times as long they take at the low end of the interval: a bit more than for two equal systems."""
-LEAST_MS = 20.0
-"""Difference of the medians that anybody would notice."""
+LEAST_MS = 100.0
+"""Difference of the medians that a person notices (Nielsen 1993, "Usability Engineering": a tenth of a second).
+
+Less may be the load of the machine: functions of a millisecond then take 20 ms, all of them, as if they were slower.
+"""
 FEWEST = 10
 """Cases: of fewer, two slow calls decide about the median."""
 MOST = 2000

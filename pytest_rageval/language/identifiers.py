@@ -81,7 +81,7 @@ _NAME = re.compile(
     r")(?![\w/]|-\w|\.[0-9])"
 )
 _PART = re.compile("[A-Za-z]+|[0-9]+")
-_SETTING = re.compile(r"([A-Za-z_][\w.-]*)\s*=\s*[\"'`]?([\w.-]*\w)")
+_SETTING = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)\s*=\s*[\"'`]?([\w.-]*\w)")
 _JOINED = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)+")
 _ASKS_FOR_CODE = re.compile(
     r"\b(?:command|package|library|module|branch|befehl|kommando|paket|commande|paquet|comando|paquete)\b"
