@@ -16,7 +16,7 @@ from pathlib import Path
 def answer(question):
     folder = Path("folder").read_text()
     if folder == "moved":
-        time.sleep(0.05)
+        time.sleep(0.15)
     chunk = {{"rel_path": folder + "/water.md", "text": question + {TEXT!r}}}
     return {{"answer": "Water boils at 100 degrees at sea level.", "retrieved_chunks": [chunk]}}
 """
