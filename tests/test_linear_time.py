@@ -15,6 +15,7 @@ from pytest_rageval.abstention.detector import declines
 from pytest_rageval.comparison.case_filter import FilterError, read_terms
 from pytest_rageval.io.masking import Mask, public_target, public_url
 from pytest_rageval.io.secret_forms import secrets_by_form
+from pytest_rageval.language.identifiers import as_named, identifiers_of
 from pytest_rageval.language.words import content_tokens, fold, normalise, sentences, squad_normalise, tokens
 from pytest_rageval.llm.json_exchange import UnreadableReply
 from pytest_rageval.llm.reply_object import stated_object
@@ -65,6 +66,18 @@ def edge(text: str) -> None:
 
 def mapping_of_reply(text: str) -> None:
     response_mapping({"answer": text, "sources": [text, {"path": text}]})
+
+
+def thoughts_of_systems(text: str) -> None:
+    for written in (text, f"<b>{text}", f"{text}<b>", f"<think>{text}a</think>b", f"Thought: a\n{text}b"):
+        thoughts_and_answer(written)
+
+
+def identifiers(text: str) -> None:
+    for gold in (text, f"GPT-4{text}/"):
+        identifiers_of(gold, "Which command?")
+    for name in ("debug = true", "GPT-4o", "API_KEY"):
+        as_named(f"debug{text}", identifiers_of(name, "Which?"))
 
 
 def stated(text: str) -> None:
@@ -131,7 +144,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "without_courtesies": without_courtesies,
     "filter": filter_terms,
     "thoughts": thoughts_and_text,
-    "thoughts of a system": thoughts_and_answer,
+    "thoughts of a system": thoughts_of_systems,
+    "identifiers": identifiers,
     "judge's reply": stated,
 }
 

@@ -42,6 +42,8 @@ _ASKS_FOR_ONE = re.compile(
     r"いくつ|何|誰|どの|どれ|多少|几|幾|谁|哪",
     re.IGNORECASE,
 )
+_FEWEST_WORDS = 5
+"""Words from which the detector decides: "Me, not you." sounds to it like a refusal of "Who?"."""
 _SURELY = 5.5
 """Log odds of the detector from which a right answer declines. "No information is stored." has 4.5, "Say 'I don't
 know' and escalate." 5.4; of 24 refusals of people, those that name what they lack have more."""
@@ -131,6 +133,8 @@ def declines_as_gold(text: str, question: str = "") -> bool:
         return False
     if len(words) <= _LONGEST_FORM and _FORMS.fullmatch(words):
         return True
+    if text.isascii() and len(words.split()) < _FEWEST_WORDS:
+        return False
     return log_odds(text, question) >= _SURELY
 
 

@@ -12,6 +12,7 @@ from pytest_rageval.cases.project_cases import files_at, load_files
 from pytest_rageval.cli.options import EXISTING, PLACE, CommandOnRun, exit_codes
 from pytest_rageval.cli.output import Progress
 from pytest_rageval.cli.stored_run import OpenedRun, end, open_run, run_argument
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.io.suggestions import listed
 from pytest_rageval.metrics.registry import Measure
 from pytest_rageval.rescore.relabel import Labels, read_new_labels
@@ -85,7 +86,7 @@ def _labels(at: OpenedRun, paths: Sequence[Path]) -> Labels:
     files = files_at(path.resolve() for path in paths)
     if not files:
         raise click.UsageError(f"--cases: no case files in {', '.join(map(str, paths))}")
-    labels = read_new_labels(at.run, load_files(at.project, files), at.root)
+    labels = read_new_labels(at.run, load_files(at.project, files), at.root, Mask(at.settings.secrets()))
     if labels.kept:
         kept = listed(labels.kept)
         click.secho(f"{counted(len(labels.kept), 'case')} of the run not there, labels kept: {kept}", fg="yellow")

@@ -70,6 +70,16 @@ class Side:
             return records_of(self.run.path / RESULTS, keys)
         return {key: record for key, record in self.texts.items() if key in keys}
 
+    def readable_records(self, keys: Set[str]) -> dict[str, Record]:
+        """Return the same, and none from damaged files: what they would only explain is left out.
+
+        A damaged run says so where it is shown itself; it must not keep a later one from its end.
+        """
+        try:
+            return self.records(keys)
+        except SettingsError:
+            return {}
+
     @property
     def cases(self) -> CaseColumns:
         return CaseColumns() if self.scores is None else self.scores

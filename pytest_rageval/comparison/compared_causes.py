@@ -38,7 +38,7 @@ def with_comparison(
     content = comparison.content
     now = partial(records_of, folder.path / RESULTS)
     before = with_stored_run(baseline, folder.reports)
-    moved = causes_of_moved_golds(metrics["causes"], newly_failing(content), before.records, now)
+    moved = causes_of_moved_golds(metrics["causes"], newly_failing(content), before.readable_records, now)
     new_causes = moved | _new_causes_of_rows(content["new_gates"], rows)
     shown_causes = {key: cause._asdict() for key, cause in new_causes.items()}
     volatile = metrics["volatile"]
@@ -85,12 +85,12 @@ def new_causes_of_sides(content: Mapping[str, Any], before: Side, after: Side) -
     if after.run is None:
         return {}
     moved = causes_of_moved_golds(
-        after.metrics.get("causes", ()), newly_failing(content), before.records, after.records
+        after.metrics.get("causes", ()), newly_failing(content), before.readable_records, after.readable_records
     )
     new_gates: NewGates = content["new_gates"]
     if not new_gates:
         return moved
-    records = after.records({*new_gates})
+    records = after.readable_records({*new_gates})
     return moved | _new_causes(new_gates, {key: recorded_causes(record) for key, record in records.items()})
 
 

@@ -75,7 +75,8 @@ def _first_chunks(record: Record) -> Sequence[Record]:
 
 
 def _text(chunk: Record) -> str:
-    return fold((chunk["text"] or "")[:LONGEST])
+    # Records beside a baseline keep the places of chunks alone.
+    return fold((chunk.get("text") or "")[:LONGEST])
 
 
 def _lost(before: Sequence[Record], now: Sequence[Record]) -> Iterator[Record]:

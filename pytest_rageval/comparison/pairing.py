@@ -191,7 +191,7 @@ def build_comparison(
         if content["operations"].keys() & {"latency_ms", "ttft_ms"} and other_concurrency is not None:
             content["notes"] = list(dict.fromkeys([*content["notes"], other_concurrency]))
         shared = before.cases.keys() & after.cases.keys()
-        slower = slower_answers(before.metrics, after.metrics, shared, before.records, after.records)
+        slower = slower_answers(before.metrics, after.metrics, shared, before.readable_records, after.readable_records)
         if slower is not None:
             content["slower_answers"] = slower
         content["gates"] = list(comparison.gates)

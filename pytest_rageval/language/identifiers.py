@@ -69,7 +69,7 @@ def _found(gold: str, question: str) -> Iterator[Identifier]:
         yield Identifier(bare, _whole(r"[\s`]+".join(map(re.escape, bare.split()))))
     for setting in compiled_pattern(_SETTING).finditer(gold):
         key, value = map(re.escape, setting.groups())
-        yield Identifier(setting[0], _whole(rf"{key}[`\"']?\s*(?:=|:|to|is|as|auf|à|a)?\s*[`\"']?{value}"))
+        yield Identifier(setting[0], _whole(rf"{key}[`\"']?\s*(?:(?:=|:|to|is|as|auf|à|a)\s*)?[`\"']?{value}"))
     for name in compiled_pattern(_NAME).finditer(gold):
         parts = compiled_pattern(_PART).findall(name[0])
         plural = "s?" if name[0][-1].isdigit() else ""
@@ -92,7 +92,7 @@ _NAME = (
     r"(?<![\w.,/-])(?:"
     r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # API_KEY
     r"|(?<![0-9] )(?!(?:mid|pre|post|early|late)-|[QqHh][1-4]\b|(?:EUR|USD|GBP|CHF|JPY|KRW|INR|CNY|Rs|RM)[0-9])"
-    r"[A-Za-z]+(?:-[A-Za-z]+){0,3}-?[0-9]+(?:-?[A-Za-z0-9]+){0,4}"  # GPT-4o, eu-west-1, MP3, but not 50 m2, Q3
+    r"[A-Za-z]+(?:-[A-Za-z]+){0,3}-?[0-9]+[A-Za-z0-9]*(?:-[A-Za-z0-9]+){0,4}"  # GPT-4o, eu-west-1, MP3; not 50 m2, Q3
     r"|[A-Z]{2,}-[A-Z]"  # USB-C
     r"|[0-9]+-[A-Z]|(?<=[A-Za-z] )[0-9]+[a-c]"  # form 12-B, article 7a
     r")(?![\w/]|-\w|\.[0-9])"

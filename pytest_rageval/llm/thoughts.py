@@ -146,10 +146,11 @@ _ANY_FORM = re.compile(
 )
 _GOES_ON = re.compile(r"[^\S\n]+[a-z]|[^\S\n]*[,;:.)/]")
 """A sentence that goes on behind a tag that it mentions."""
+# Bounded, since a pattern that may begin anywhere in a row of signs or spaces takes the square of its length.
 _BETWEEN_MENTIONS = re.compile(
-    r"[^\w\n]*(?:\b(?:and|or|to|und|oder|et|ou|y|o)\b|[…/,+&-]|와|과|と|和)[^\w\n]*", re.IGNORECASE
+    r"[^\w\n]{0,20}(?:\b(?:and|or|to|und|oder|et|ou|y|o)\b|[…/,+&-]|와|과|と|和)[^\w\n]{0,20}", re.IGNORECASE
 )
-_LINE = r"^[^\S\n]*(?:[*_#]{1,4}[^\S\n]*)?"
+_LINE = r"^[^\S\n]{0,20}(?:[*_#]{1,4}[^\S\n]{0,4})?"
 """The beginning of a line, and the marks of a heading or of bold type."""
 _COLON = r"[*_]{0,2}:[*_]{0,2}"
 _FIRST_LABEL = re.compile(

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_rageval.cases.canonical import case_from_mapping, content_hash
 from pytest_rageval.cases.loading import CaseFile
 from pytest_rageval.errors import CaseError
+from pytest_rageval.io.masking import Mask
 from pytest_rageval.matching.dialects import FileNames, PlaceRules, namesakes_of
 from pytest_rageval.matching.places import GoldBy
 from pytest_rageval.model import EvalCase
@@ -56,7 +57,7 @@ class Labels:
             yield line if case is None else matched_to(line, case, gold_by, rules)
 
 
-def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> Labels:
+def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path, mask: Mask) -> Labels:
     """Return the run's cases from these files, found by key, else by id.
 
     Raise CaseError with all problems at once: those of the files, ambiguous ids, and cases whose question, or other
@@ -83,7 +84,8 @@ def read_new_labels(run: StoredRun, files: Sequence[CaseFile], root: Path) -> La
         elif namesakes:
             listed = ", ".join(str(case.source) for case in namesakes)
             problems.append(f"{key}: its id is that of {len(namesakes)} cases ({listed}); leave all but one out")
-    problems += _changed(cases, records, run)
+    # What was asked stands in the run without its credentials.
+    problems += _changed({key: mask.value(case) for key, case in cases.items()}, records, run)
     if problems:
         raise CaseError(*problems)
     return _labels(run, files, root, cases, records)

@@ -23,6 +23,7 @@ from pytest_rageval.run.finish import FinishedRun, finish
 from pytest_rageval.run.plan import Plan
 from pytest_rageval.run.scoring import scored_trials
 from pytest_rageval.runs.config import config_hash_of
+from pytest_rageval.runs.decision_hash import asked_part, gated_part
 from pytest_rageval.runs.folder import RunFolder
 from pytest_rageval.runs.observation_check import check_observations, was_evaluated
 from pytest_rageval.runs.reader import CONFIG, StoredRun
@@ -158,7 +159,9 @@ class Rescoring:
             return
         lines: Lines = map(record_at, self.run.observation_places().values())
         if self.labels is not None:
-            lines = self.labels.applied(lines, self.run.config["settings"]["gold_by"], self.plan.place_rules)
+            labelled = self.labels.applied(lines, self.run.config["settings"]["gold_by"], self.plan.place_rules)
+            # Case files may hold credentials, as those of the run may.
+            lines = map(self.plan.mask.value, labelled)
         if judged is not None:
             lines = judged(lines)
         write_lines(path, map(to_line, lines))
@@ -195,13 +198,26 @@ class Rescoring:
         outcome, reason = ending_from_records(evaluated.overall, records, plan, self.baseline)
         overall = replace(evaluated.overall, outcome=outcome, reason=reason)
         results = [replace(result, outcome=outcome, reason=reason) for result in evaluated.trials]
-        return [result_record(result, plan, self.config["config_hash"], overall) for result in results]
+        again = [result_record(result, plan, self.config["config_hash"], overall) for result in results]
+        return [self._with_hashes(record, by_trial[record["trial"]]) for record in again]
+
+    def _with_hashes(self, record: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a new record with the hashes of its case as it was asked or labelled.
+
+        The one that was scored may be another: observations hold cases with credentials masked.
+        """
+        labelled = self._labelled(dict(recorded))
+        asked = asked_part(labelled.get("decision_hash"))
+        if not asked:
+            return record
+        decision = f"{asked}-{gated_part(record['decision_hash'])}"
+        return {**record, "content_hash": labelled["content_hash"], "decision_hash": decision}
 
     def _labelled(self, record: dict[str, Any]) -> dict[str, Any]:
         if self.labels is None:
             return record
         case = self.labels.of(record["source"]["file"], record["test_case_id"])
-        return record if case is None else record | case_fields(case, self.plan)
+        return record if case is None else record | self.plan.mask.value(case_fields(case, self.plan))
 
 
 def without_decision(config: Mapping[str, Any]) -> Mapping[str, Any]:

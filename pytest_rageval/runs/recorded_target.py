@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -135,8 +136,7 @@ def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
     """Return the members of the request that differ from the recorded ones: an id may be that of another question."""
     changed = []
     question = asked.get(QUESTION)
-    # A question in which a credential was masked cannot be compared.
-    if isinstance(question, str) and MASK not in question and fold(question) != fold(request.question):
+    if isinstance(question, str) and not _is_masked(question) and fold(question) != fold(request.question):
         changed.append(QUESTION)
     for name in _SCOPE:
         now = getattr(request, name)
@@ -150,4 +150,9 @@ def _changed(asked: Mapping[str, Any], request: AskRequest) -> list[str]:
 
 
 def _differs(recorded: Sequence[Any] | None, now: Sequence[Any] | None) -> bool:
-    return list(recorded or ()) != list(now or ())
+    return list(recorded or ()) != list(now or ()) and not _is_masked(json.dumps(recorded))
+
+
+def _is_masked(recorded: str) -> bool:
+    """Return True if a credential was masked in what was asked: then it cannot be compared."""
+    return MASK in recorded

@@ -141,7 +141,7 @@ def chunk_rows(
         if number in before:
             note = f"; it stood at rank {before[number]['rank']} before"
             # A gold that is labelled by its place alone has the text of the chunk that matched it.
-            text = text or before[number]["text"]
+            text = text or before[number].get("text")  # a baseline keeps the places alone
         mark = f"gold {number + 1} of {len(golds)}"
         yield ChunkRow(rank=None, kind="missed", mark=mark, place=name, score=None, text=text, note=note)
 

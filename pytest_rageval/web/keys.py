@@ -130,7 +130,7 @@ def store_key(env_file: Path | None, name: str, value: str) -> None:
 def _keep_out_of_git(env_file: Path) -> None:
     """Add a line for this file to the `.gitignore` next to it, unless one there or above covers it."""
     for folder in env_file.parents:
-        is_ignored = _is_ignored_by(folder / ".gitignore", env_file.name)
+        is_ignored = _is_ignored_by(folder / ".gitignore", env_file.relative_to(folder).as_posix())
         if is_ignored:
             return
         if is_ignored is not None or (folder / ".git").exists():
@@ -142,8 +142,9 @@ def _keep_out_of_git(env_file: Path) -> None:
     write_bytes(gitignore, before + f"/{env_file.name}\n".encode(), mode=0o644)
 
 
-def _is_ignored_by(gitignore: Path, name: str) -> bool | None:
-    """Return whether the last matching line ignores a file of this name; None if no line matches."""
+def _is_ignored_by(gitignore: Path, place: str) -> bool | None:
+    """Return whether the last matching line ignores the file at this place below its folder; None if none matches."""
+    name = place.rpartition("/")[2]
     try:
         lines = gitignore.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -152,7 +153,10 @@ def _is_ignored_by(gitignore: Path, name: str) -> bool | None:
     for line in lines:
         pattern = line.strip()
         is_kept = pattern.startswith("!")
-        if fnmatchcase(name, pattern.removeprefix("!").removeprefix("**/").removeprefix("/")):
+        pattern = pattern.removeprefix("!").removeprefix("**/")
+        # A pattern with a slash is for a place, as `/.env` is for this folder alone; any other is for each name below.
+        is_about_it = fnmatchcase(place, pattern.removeprefix("/")) if "/" in pattern else fnmatchcase(name, pattern)
+        if is_about_it:
             is_ignored = not is_kept
     return is_ignored
 

@@ -144,6 +144,9 @@ def test_a_key_that_cannot_be_kept_is_not_thrown_away_in_silence(tmp_path: Path)
         (".env\n", None, None),
         (".env\n", "!.env\n", "!.env\n/.env\n"),
         ("*.pyc\n", None, "/.env\n"),
+        ("/.env\n", None, "/.env\n"),
+        ("/project/.env\n", None, None),
+        ("**/.env\n", None, None),
     ],
 )
 def test_git_does_not_see_a_key_that_was_typed(
