@@ -62,7 +62,7 @@ def _with_slower_answers(
     Times differ between runs with equal results, and stand with all that is of one run alone.
     """
     volatile: Mapping[str, Any] = metrics["volatile"]
-    slower = slower_answers(before.metrics, metrics, shared, before.records, records_now)
+    slower = slower_answers(before.metrics, metrics, shared, before.readable_records, records_now)
     if slower is None:
         return volatile
     return {**volatile, "slower_answers": slower}
