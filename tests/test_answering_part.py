@@ -15,7 +15,7 @@ from pytest_rageval.abstention.answering_part import answer_parts, answering_par
 from pytest_rageval.abstention.courtesies import is_greeting
 from pytest_rageval.abstention.detector import declines, log_odds
 
-BESIDE = Path(__file__).parent / "data" / "abstention" / "beside.jsonl"
+BESIDE = Path(__file__).parent / "data" / "wordings" / "answering_part.jsonl"
 UNSPACED = ("ja", "zh")
 
 

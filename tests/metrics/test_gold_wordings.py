@@ -7,7 +7,7 @@ from observations import lines
 
 from pytest_rageval.language.gold_search import best_fit
 
-WORDINGS = list(lines("correctness/wordings.jsonl"))
+WORDINGS = list(lines("wordings/gold_in_answer.jsonl"))
 
 
 @pytest.mark.parametrize("row", WORDINGS, ids=lambda row: f"{row['kind']}: {row['gold']}: {row['answer']}")

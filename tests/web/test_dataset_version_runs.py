@@ -93,10 +93,10 @@ def test_cases_that_changed_came_or_went_are_listed_and_compared_with_nothing(ap
     assert len(re.findall("data-row", new)) == 2
 
 
-def test_the_change_of_a_list_is_that_of_the_cases_that_are_alike(app: WebApp):
+def test_the_list_shows_no_change_of_a_rate_between_other_cases(app: WebApp):
     listed = app.page("/runs")
-    assert " = " in row_of(listed, "two")
-    assert " -33.3 " in row_of(listed, "worse")
+    assert " = " not in row_of(listed, "two")
+    assert "80.0 % <" in row_of(listed, "worse")
 
 
 def test_history_goes_over_versions_and_marks_where_they_changed(app: WebApp):
