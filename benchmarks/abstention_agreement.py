@@ -4,7 +4,7 @@ Recall (of the answers that decline, how many are seen) and false alarms (of tho
 abstentions), by language and by file. Printed as Markdown. `train_abstention.py --measure` measures
 on answers that the detector was trained on, each left out in turn.
 
-`--beside` prints what becomes of the answers and refusals in tests/data/wordings/answering_part.jsonl with each ending: by
+`--beside` prints what becomes of the texts in tests/data/wordings/answering_part.jsonl with each ending: by
 the weights alone, and with the part that gives what is asked.
 """
 

@@ -264,7 +264,8 @@ def content_words(text: str) -> float:
 
 
 def _foreign_content(folded: str) -> Iterator[str]:
-    for script, run in _runs(folded.translate(_TERM_CHARACTERS)):
+    # A point within a figure belongs to it, as in ASCII texts: v2.0.
+    for script, run in _runs(_LONE_POINT.sub(" ", folded).translate(_CONTENT_CHARACTERS)):
         if script == "unspaced":
             for content in _content_run().findall(run):
                 yield from _pairs(content)
@@ -302,6 +303,8 @@ def _letters_digits_marks(character: str, category: str) -> str:
 
 
 _TERM_CHARACTERS = _Characters({}, _letters_digits_marks)
+_CONTENT_CHARACTERS = _Characters({ord("."): "."}, _letters_digits_marks)
+_LONE_POINT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _ASCII_TERM = re.compile(r"[a-z0-9]+")
 _ATOM = re.compile(rf"({QUANTITY}|(?<!\w)[a-z]{{1,3}}(?:\#|\++)(?!\w)|(?<![^\s\"'(\[])\.[^\W\d]\w*)")
 """A word with its symbols: a quantity, C++, .NET."""

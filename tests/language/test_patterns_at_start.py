@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from processes import python
 
 COUNT = """
 import re
@@ -21,5 +20,5 @@ MOST = 120
 
 
 def test_patterns_that_few_texts_need_are_not_compiled_at_import():
-    counting = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
+    counting = python("-c", COUNT)
     assert 0 < int(counting.stdout) <= MOST

@@ -6,7 +6,7 @@ import string
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_rageval.judges.lexical_judge import SMALL_WORDS, terms_in
@@ -89,6 +89,7 @@ def test_normalised_text_has_single_spaces_and_is_empty_only_for_blank_text(text
 
 @settings(deadline=None)
 @given(st.text(string.printable, max_size=40))
+@example("v2.0")
 def test_the_short_way_for_ascii_agrees_with_the_long_one(text):
     # A trailing character outside ASCII forces the long way and is told apart by the space before it.
     for cut in (normalise, squad_normalise, fold, as_label):
