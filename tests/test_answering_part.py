@@ -35,7 +35,7 @@ def with_endings(label: str, of_set: str) -> list[tuple[dict[str, str], str]]:
     return made
 
 
-@pytest.mark.reliability("false reds", "right answers beside limits and pointers taken for refusals")
+@pytest.mark.reliability("false reds", "right answers with limits and pointers taken for refusals")
 @pytest.mark.parametrize(
     ("of_set", "most_refused", "most_undecided"), [("chosen-by", 0.02, 0.02), ("kept", 0.06, 0.09)]
 )
@@ -173,7 +173,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.reliability("false reds", "right answers beside limits and pointers taken for refusals")
+@pytest.mark.reliability("false reds", "right answers with limits and pointers taken for refusals")
 def test_only_the_part_that_answers_decides_a_case(project: Project):
     fee = {"question": "How much is the fee?", "gold": {"answer": "5 EUR"}}
     founder = {"question": "Who founded the company?", "answerable": False}

@@ -184,7 +184,7 @@ def test_a_run_killed_at_any_change_of_its_files_is_finished(judged: Judged, tal
         judged.finish()
 
 
-@pytest.mark.reliability("crashes", "temporary files that a killed run left beside the baseline")
+@pytest.mark.reliability("crashes", "temporary files that a killed run left next to the baseline")
 def test_what_a_killed_run_left_beside_the_baseline_is_not_for_git_and_goes(judged: Judged):
     judged.start_over()
     judged.killing.die("rename baseline.json 1", "pytest", *plain((*RUN, "--rageval-run-id", "one")))
