@@ -71,7 +71,8 @@ def public_target(spec: str) -> str:
 
 def public_unknown(spec: str) -> str:
     """Return an unknown specification for display; it may be a URL without its scheme."""
-    return re.sub(r":[^\s/]*@", f":{MASK}@", public_target(spec))
+    # From the beginning of a word: each of many colons would look to its end.
+    return re.sub(r"(?<![^\s/])([^\s/:]*):[^\s/]*@", rf"\g<1>:{MASK}@", public_target(spec))
 
 
 def secrets_of_url(url: str) -> list[str]:

@@ -100,7 +100,7 @@ _NAME = (
 _ACRONYM = r"\b[A-Z]{3,8}\b"
 _PART = "[A-Za-z]+|[0-9]+"
 _SETTING = r"(?<![\w.-])([A-Za-z_][\w.-]*)\s*=\s*[\"'`]?([\w.-]*\w)"
-_JOINED = r"[a-z0-9]+(?:[-_.][a-z0-9]+)+"
+_JOINED = r"(?<![a-z0-9])[a-z0-9]+(?:[-_.][a-z0-9]+)+"
 _ASKS_FOR_CODE = (
     r"\b(?:command|package|library|module|branch|befehl|kommando|paket|commande|paquet|comando|paquete)\b"
     r"|명령|패키지|コマンド|パッケージ|命令|软件包"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from processes import IS_THOROUGH
+from processes import IS_THOROUGH, python
 from project import Project  # noqa: F401 because it loads all modules of the package
 from reliability import Tally
 from test_linear_time import FUNCTIONS  # type: ignore[import-not-found]
@@ -76,6 +78,33 @@ class Place(NamedTuple):
         return not self.methods or "fullmatch" in self.methods
 
 
+LAZY = """
+import json, re, sys
+from types import SimpleNamespace
+from pytest_rageval.language import lazy_patterns
+
+def compiled(pattern, flags=0):
+    made = re.compile(pattern, flags)
+    print(json.dumps([made.pattern, made.flags]))
+    return made
+
+lazy_patterns.re = SimpleNamespace(compile=compiled)
+from pytest_rageval.language.gold_search import best_fit
+for line in open(sys.argv[1], encoding="utf-8"):
+    row = json.loads(line)
+    best_fit(row["answer"], [row["gold"]], row["question"])
+"""
+
+
+@cache
+def lazy_patterns() -> tuple[re.Pattern[str], ...]:
+    """Return the patterns that are compiled at first use: no module holds them, so that they are caught in the act."""
+    wordings = Path(__file__).parents[1] / "data" / "wordings" / "gold_in_answer.jsonl"
+    compiling = python("-c", LAZY, wordings)
+    assert compiling.returncode == 0, compiling.stderr
+    return tuple(re.compile(*json.loads(line)) for line in compiling.stdout.splitlines())
+
+
 SEARCHING = frozenset(["search", "sub", "subn", "split", "findall", "finditer"])
 
 
@@ -113,6 +142,8 @@ def all_patterns() -> list[tuple[Place, re.Pattern[str]]]:
                 key = (pattern.pattern, pattern.flags)
                 earlier = found[key][0].methods if key in found else frozenset()
                 found[key] = (Place(path.name, earlier | called_so), pattern)
+    for pattern in lazy_patterns():
+        found.setdefault((pattern.pattern, pattern.flags), (Place("compiled at first use"), pattern))
     return list(found.values())
 
 
@@ -159,6 +190,10 @@ def test_each_exception_is_a_pattern_whose_function_is_tried():
     names = {place.name for place, _ in all_patterns()}
     assert {*SHOWN_BY} <= names
     assert {*SHOWN_BY.values()} <= {*FUNCTIONS}
+
+
+def test_patterns_compiled_at_first_use_are_among_them():
+    assert len(lazy_patterns()) > 100
 
 
 @pytest.mark.timeout(1800)
